@@ -223,17 +223,31 @@ WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
 WASM_CC      ?= clang-19
 WASM_LD      ?= wasm-ld-19
 WASM         := $(BUILD)/wasm
+# Recurrent layers take 13 KB of a module (gzip), which has no room for them: their ops and families
+# are native alone.
+blank               := $(subst ,, )
+WASM_LACKS_OPS      := mamba2 mamba2_grad mamba2_cached
+WASM_LACKS_FAMILIES := granitehybrid
+WASM_LACKS          := src/ops/mamba2/% src/model/granite.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
-                -DTG_FLOAT_REFS \
-                -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
+                -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
+                -I$(BUILD)/gen/web -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-all
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c \
-                  src/api/native_files.c src/api/tuning.c src/training/chats.c,$(ALL_SRC))
-WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(SIMD:%.h=%.o) src/ops/kernel_table.o
+                  src/api/native_files.c src/api/tuning.c src/training/chats.c $(WASM_LACKS),$(ALL_SRC))
+WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
+# The lists without what a module lacks, before the whole ones in the path of headers.
+WASM_LISTS   := $(addprefix $(BUILD)/gen/web/,ir/ops.def model/families.def simd_ops.h)
+$(BUILD)/gen/web/%.def: src/%.def
+	@mkdir -p $(@D)
+	@sed -E '/^TG_[A-Z]+\(($(subst $(blank),|,$(WASM_LACKS_OPS) $(WASM_LACKS_FAMILIES)))\)$$/d' $< > $@
+$(BUILD)/gen/web/simd_ops.h: $(BUILD)/gen/simd_ops.h
+	@mkdir -p $(@D)
+	@sed -E '/^TG_[A-Z_]+\(($(subst $(blank),|,$(WASM_LACKS_OPS)))\)$$/d' $< > $@
 
 # The loops that matter are unrolled by hand, so all is built for size: -O2 makes kernels larger, and
 # no faster. LSR would split the address of a load from its constant distance, which instructions
@@ -290,7 +304,7 @@ $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1))
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
 endef
-$(sort $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b)))): | $(WGSL_SMALL) $(WGSL_NONE)
+$(sort $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b)))): | $(WGSL_SMALL) $(WGSL_NONE) $(WASM_LISTS)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
 
 WASM_MODULES := $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)

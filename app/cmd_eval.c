@@ -7,16 +7,20 @@
  * files, whose numbers compare only between models of one vocabulary.
  */
 #include "app.h"
+#include "eval_losses.h"
+#include "eval_suite.h"
 #include "format.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* val and windows mean what they mean to train, so that its validation can be repeated by hand. */
 typedef struct values {
-    const char *data;
+    const char *data, *suite;
     double val;
     int64_t windows;
+    bool losses;
 } values;
 
 static const tg_option options[] = {
@@ -25,19 +29,24 @@ static const tg_option options[] = {
             "only this part, from the end: the one that train --val holds back; 0: all"),
     TG_INT("--windows", values, windows, 0, 1000000000, "N",
            "windows of the context's length, spread evenly; 0: all"),
+    TG_FLAG("--losses", values, losses, "each token of the text and its loss, as JSON lines"),
+    TG_PATH("--suite", values, suite, "FILE",
+            "questions instead of a text, a line each: question, tab, answer (exact), or several "
+            "answers, the first of them right (by their likelihood)"),
 };
 
 static const tg_command_spec spec = {
     .name = "eval",
     .uses = TG_USES_ALL,
-    .usage = "MODEL --data FILE [options]",
+    .usage = "MODEL --data FILE | --suite FILE [options]",
     .about =
         "Measures the mean loss of a model on a text, cut into windows of the model's context; of a "
         "GGUF file in windows of at most 512 tokens.",
     .pos = { "MODEL" },
     .pos_min = 1,
     .pos_max = 1,
-    .examples = "  tinygpt eval run.tinygpt --data book.txt --val 0.1\n",
+    .examples = "  tinygpt eval run.tinygpt --data book.txt --val 0.1\n"
+                "  tinygpt eval smollm2.gguf --suite questions.tsv\n",
 };
 
 /* How many were measured: those that tile the part which --val names, or as many as were asked for.
@@ -77,31 +86,57 @@ static void print_result(const tg_app *app, const values *v, const tg_model *mod
     printf("bits a %s  %s%.4f\n", bytewise ? "byte" : "token", bytewise ? " " : "", loss / TG_LN2);
 }
 
+/* A file of questions, or of a text whose tokens are told one by one. */
+static int eval_file(tg_app *app, const values *v, tg_model *model) {
+    static const size_t largest = (size_t)1 << 32;
+    const char *path = v->suite ? v->suite : v->data;
+    char *bytes;
+    size_t n;
+    int code = tg_app_read_file(app, path, largest, &bytes, &n);
+    if (code != TG_ARGS_GO_ON) return code;
+    const size_t held = v->val > 0 ? (size_t)((double)n * v->val) : n;
+    code = v->suite ? tg_eval_suite(app, model, path, bytes, n)
+                    : tg_eval_losses(app, model, bytes + (n - held), held);
+    free(bytes);
+    return code;
+}
+
+static int eval_mean(tg_app *app, const values *v, tg_model *model) {
+    tg_text *text = NULL;
+    double loss = NAN;
+    tg_status status = tg_text_open(app->ctx, v->data, &text);
+    if (status == TG_OK)
+        status = tg_model_eval(app->ctx, model, text, v->val, (int32_t)v->windows, &loss);
+    if (status == TG_OK) print_result(app, v, model, loss, tg_text_bytes(text));
+    tg_text_free(text);
+    return status == TG_OK ? TG_EXIT_DONE : tg_app_failed(app, app->ctx, status, TG_READING);
+}
+
+static int check_options(const tg_args *args, const values *v) {
+    if (!v->data && !v->suite) return tg_args_refuse(args, "--data FILE is missing");
+    if (v->suite && (v->data || v->losses || v->val > 0 || v->windows > 0))
+        return tg_args_refuse(args, "--suite has questions of its own: it contradicts --data, "
+                                    "--losses, --val and --windows");
+    if (v->losses && v->windows > 0)
+        return tg_args_refuse(args, "--losses is of all windows: it contradicts --windows");
+    return TG_ARGS_GO_ON;
+}
+
 /* What fails here is the model's file or the text, so every error of input is code 2. */
 int tg_cmd_eval(int argc, char **argv) {
     values v = { 0 };
     const tg_option_group group = TG_GROUP("Options", options, &v);
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
-    if (code != TG_ARGS_GO_ON) return code;
-    if (!v.data) return tg_args_refuse(&app.args, "--data FILE is missing");
-    code = tg_app_open(&app);
+    if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
+    if (code == TG_ARGS_GO_ON) code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
     tg_model *model = NULL;
-    tg_text *text = NULL;
-    double loss = NAN;
-    /* Each step is skipped after an error, and everything is freed below, where NULL is fine. */
-    tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
-    if (status == TG_OK) status = tg_text_open(app.ctx, v.data, &text);
-    if (status == TG_OK)
-        status = tg_model_eval(app.ctx, model, text, v.val, (int32_t)v.windows, &loss);
-    if (status == TG_OK) {
-        print_result(&app, &v, model, loss, tg_text_bytes(text));
-        code = TG_EXIT_DONE;
-    } else {
+    const tg_status status = tg_model_open(app.ctx, app.args.pos[0], &model);
+    if (status != TG_OK)
         code = tg_app_failed(&app, app.ctx, status, TG_READING);
-    }
-    tg_text_free(text);
+    else
+        code = (v.losses || v.suite ? eval_file : eval_mean)(&app, &v, model);
     tg_model_free(model);
     return tg_app_end(&app, code);
 }

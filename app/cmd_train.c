@@ -14,6 +14,7 @@
 #include "train_chats.h"
 #include "train_data.h"
 #include "train_log.h"
+#include "train_rates.h"
 #include "train_run.h"
 #include "train_sweep.h"
 #include "train_tokens.h"
@@ -36,7 +37,7 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family, *tokenizer, *tokens, *template_name, *sweep;
+    const char *family, *tokenizer, *tokens, *template_name, *sweep, *rates;
     int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
@@ -116,6 +117,9 @@ static const tg_option run_options[] = {
     TG_REAL("--min-lr", values, min_lr, 0, 1, "SHARE", "floor of cosine and wsd, share of --lr"),
     TG_REAL("--decay", values, decay, 0, 1, "SHARE",
             "last part of a wsd run, where the rate falls"),
+    TG_TEXT("--rates", values, rates, "STEP=RATE,..",
+            "learning rates by a table in place of --lr and --schedule, on straight lines between "
+            "its steps: 1=0,100=1e-3,1000=1e-4; to be given again with --resume"),
     TG_REAL("--weight-decay", values, weight_decay, 0, 10, "X", "on matrices and embeddings"),
     TG_REAL("--dropout", values, dropout, 0, 0.99, "X",
             "share of activations left out at random in training; 0: none"),
@@ -218,6 +222,10 @@ static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", 
                                              "--mlp",    "--window", "--rope-base", "--tokenizer",
                                              "--tokens" };
 
+/* What --rates stands for; a sweep of one of them would do nothing. */
+static const char *const of_schedule[] = { "--lr",    "--schedule", "--warmup", "--min-lr",
+                                           "--decay", "--hold-lr",  "--sweep" };
+
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
     if (!v->data.n) return tg_args_refuse(args, "--data FILE is missing");
@@ -251,6 +259,10 @@ static int check_options(const tg_args *args, const values *v) {
         (v->resume || v->out || v->log || v->svg || tg_args_given(args, "--save-every")))
         return tg_args_refuse(args, "--sweep makes new runs and saves nothing: it contradicts "
                                     "--resume, --out, --log, --svg and --save-every");
+    for (size_t i = 0; v->rates && i < sizeof of_schedule / sizeof *of_schedule; i++) {
+        if (!tg_args_given(args, of_schedule[i])) continue;
+        return tg_args_refuse(args, "--rates has all rates: it contradicts %s", of_schedule[i]);
+    }
     if (v->no_save && (v->out || tg_args_given(args, "--save-every"))) {
         return tg_args_refuse(args, "--no-save contradicts --out and --save-every");
     }
@@ -911,6 +923,8 @@ int tg_cmd_train(int argc, char **argv) {
     static tg_sweep values_of_sweep;
     tg_train_options o = d;
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
+    tg_rates rates;
+    if (code == TG_ARGS_GO_ON && v.rates) code = tg_rates_parse(&app.args, v.rates, &rates);
     if (code == TG_ARGS_GO_ON && v.sweep)
         code = tg_sweep_parse(&app.args, v.sweep, run_options,
                               sizeof run_options / sizeof *run_options, &values_of_sweep);
@@ -930,6 +944,8 @@ int tg_cmd_train(int argc, char **argv) {
         code = sweep(&app, &v, &p, &values_of_sweep);
     } else {
         code = prepare(&app, &v, &p, &o);
+        if (code == TG_ARGS_GO_ON && v.rates)
+            (void)tg_trainer_set_rate(p.trainer, tg_rates_at, &rates);
         if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
     }
     free_parts(&p);

@@ -192,6 +192,12 @@ typedef struct tg_model_config {
     float logit_cap;       /* logits likewise */
     int32_t conv_taps;     /* positions that a short convolution sees; 0: the family's */
     char layer_kind[512];  /* a letter of tg_layer_kind for each layer; "": the family's order */
+    int32_t ssm_heads;     /* of Mamba2; these four 0: the family's */
+    int32_t ssm_head_size; /* columns of such a head */
+    int32_t ssm_groups;    /* of heads that read and write their states alike; divides ssm_heads */
+    int32_t ssm_state;     /* rows of a head's state */
+    float residual_scale;  /* of what is added to the stream; 0: 1 */
+    float logit_scale;     /* logits are divided by it; 0: 1 */
 } tg_model_config;
 
 typedef enum tg_biases {
@@ -203,7 +209,8 @@ typedef enum tg_biases {
 /* How rows of a layer meet those before them. */
 typedef enum tg_layer_kind {
     TG_LAYER_ATTENTION = 'a', /* over all positions, or over a window */
-    TG_LAYER_CONV = 'c'       /* by a gated short convolution: ops/short_conv */
+    TG_LAYER_CONV = 'c',      /* by a gated short convolution: ops/short_conv */
+    TG_LAYER_MAMBA2 = 'm'     /* by a state that each row goes on with: ops/mamba2 */
 } tg_layer_kind;
 
 /* Families whose models can be made and trained, "tinygpt" first; NULL beyond the end. */
@@ -921,7 +928,8 @@ TG_API tg_status tg_session_best(tg_session *session, size_t n, int32_t *ids, do
                                  size_t *have);
 /* Forgets all but the first n tokens. Layers with a window keep it and little more: of a session
  * that has gone far beyond n, the n tokens are computed again before whatever is fed next, to the
- * same bits. */
+ * same bits. Layers with states have a few of them: tokens behind the newest one that is not beyond
+ * n are computed again. */
 TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
 /* Rewinds to the longest beginning that the session has in common with tokens [n], a conversation
  * that may have changed anywhere; *same is its length, below n: feed the tokens from there on. 0 if
@@ -929,7 +937,8 @@ TG_API tg_status tg_session_rewind(tg_session *session, size_t n);
 TG_API tg_status tg_session_reuse(tg_session *session, const int32_t *tokens, size_t n,
                                   size_t *same);
 TG_API size_t tg_session_tokens(const tg_session *session);
-/* How many of these need not be computed again: all of them, or none (above). */
+/* How many of these need not be computed again: all of them, none, or those that a state has
+ * (above). */
 TG_API size_t tg_session_held(const tg_session *session);
 TG_API size_t tg_session_capacity(const tg_session *session);
 /*

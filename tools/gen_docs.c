@@ -144,7 +144,10 @@ static bool families_module(void) {
         "export const FAMILIES: readonly Family[] = [\n",
         TG_META_OWN);
     for (size_t i = 0; tg_family_at(i); i++)
-        if (!print_family(tg_family_find(tg_family_at(i)))) return false;
+        /* Modules of the web lack those with states. */
+        if (tg_family_find(tg_family_at(i))->other != TG_LAYER_MAMBA2 &&
+            !print_family(tg_family_find(tg_family_at(i))))
+            return false;
     printf("];\n\nexport const PRESETS = [\n");
     for (size_t i = 0; i < tg_preset_count(); i++) {
         const tg_preset *p = tg_preset_at(i);

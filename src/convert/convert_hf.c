@@ -23,6 +23,7 @@ typedef struct piece {
     tg_dtype type;
     size_t rows, cols, head_size; /* head_size 0: rows keep their order */
     bool turned, plus_one;
+    const tg_tensor *use; /* or NULL */
     uint8_t *in, *out;
     float *floats; /* [rows, cols] and a row */
 } piece;
@@ -41,6 +42,7 @@ static void convert(const piece *p, size_t n) {
         float *to = p->floats + i * p->cols;
         tg_block_to_f32_n(p->from->type, to, p->in + source_row(p, i) * in_bytes, p->cols);
         for (size_t c = 0; p->plus_one && c < p->cols; c++) to[c] -= 1;
+        if (p->use) tg_tensor_logs(p->use, to, p->cols);
         if (!p->turned) tg_block_from_f32_n(p->type, p->out + i * p->cols * each, to, p->cols);
     }
     for (size_t c = 0; p->turned && c < p->cols; c++) {
@@ -49,14 +51,15 @@ static void convert(const piece *p, size_t n) {
     }
 }
 
-static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, tg_save *save) {
-    const tg_gguf_tensor *from = &c->g.tensors[o->source];
+static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t source, tg_save *save) {
+    const tg_gguf_tensor *from = &c->g.tensors[source];
     const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .from = from,
                 .type = c->type,
                 .cols = (size_t)from->dim[0],
                 .turned = o->turned,
-                .plus_one = o->plus_one };
+                .plus_one = o->plus_one,
+                .use = use };
     if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
     const uint64_t rows = from->elems / p.cols;
@@ -90,7 +93,8 @@ static tg_status write_tensors(tg_conversion *c, const char *path, const tg_hf_o
     tg_status s = TG_OK;
     for (size_t i = 0; s == TG_OK && i < n; i++) {
         c->report->n_tensors += c->g.tensors[out[i].source].n_dims > 1;
-        s = write_tensor(c, &out[i], save);
+        s = write_tensor(c, &out[i], out[i].source, save);
+        if (s == TG_OK && out[i].halves) s = write_tensor(c, &out[i], out[i].second, save);
     }
     c->report->out_bytes = tg_save_offset(save);
     if (s == TG_OK) return tg_save_commit(save, false);

@@ -8,6 +8,7 @@
  *
  * Rows are converted by all workers; one piece of a tensor is in memory at a time.
  */
+#include "base/math.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "convert/convert.h"
@@ -218,7 +219,8 @@ const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t)
  * floats. */
 static bool is_added(const char *name) {
     return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0 ||
-           strstr(name, ".shortconv.conv.");
+           strstr(name, ".shortconv.conv.") || strstr(name, ".ssm_conv1d.") ||
+           strstr(name, ".ssm_a") || strstr(name, ".ssm_d");
 }
 
 static bool is_matrix(const tg_gguf_tensor *t) { return t->n_dims > 1 && !is_added(t->name); }
@@ -289,6 +291,12 @@ static tg_status make_tensors(tg_conversion *c) {
         const bool matrix = is_matrix(from);
         *t = *from;
         t->place = NULL;
+        const tg_tensor *use = tg_convert_use(c, from);
+        if (use && (use->want->flags & TG_WANT_COLUMN)) {
+            t->n_dims = 2;
+            t->dim[0] = 1;
+            t->dim[1] = from->elems;
+        }
         t->type = matrix ? fitting(c->type, t->dim[0]) : TG_F32;
         t->bytes = t->elems / tg_dtype_table[t->type].cols * tg_dtype_table[t->type].bytes;
         c->report->n_tensors += matrix;
@@ -301,6 +309,7 @@ typedef struct piece {
     const tg_conversion *c;
     const tg_gguf_tensor *from, *to;
     size_t n, cols, head_size; /* rows, of so many; 0: they keep their order */
+    bool minus_exp;            /* they are logs, which GGUF has not */
     const uint8_t *in;
     float *floats; /* [workers][columns] */
     uint8_t *out;
@@ -322,11 +331,12 @@ static void convert_worker(void *arg, unsigned worker) {
     float *row = p->floats + worker * cols;
     for (size_t i = p->n * worker / workers; i < p->n * (worker + 1) / workers; i++) {
         const uint8_t *in = p->in + source_row(p, i) * in_bytes;
-        if (p->from->type == p->to->type) {
+        if (p->from->type == p->to->type && !p->minus_exp) {
             memcpy(p->out + i * out_bytes, in, in_bytes);
             continue;
         }
         tg_block_to_f32_n(p->from->type, row, in, cols);
+        for (size_t k = 0; p->minus_exp && k < cols; k++) row[k] = (float)-tg_exp((double)row[k]);
         tg_block_from_f32_n(p->to->type, p->out + i * out_bytes, row, cols);
     }
 }
@@ -343,6 +353,7 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .c = c, .from = from, .to = to, .cols = (size_t)from->dim[0] };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
+    p.minus_exp = use && (use->want->flags & TG_WANT_LOGS) && c->g.heads_plain;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
     const uint64_t rows = from->elems / p.cols;
     const size_t unit = p.head_size ? p.head_size : 1;

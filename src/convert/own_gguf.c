@@ -147,7 +147,7 @@ static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, 
 
 /* A byte that no text has begins and ends texts: without one, readers would take GPT-2's own
  * number, which lies beyond this vocabulary. */
-enum { N_VALUES = 32, NOT_IN_TEXTS = 0 };
+enum { N_VALUES = 40, NOT_IN_TEXTS = 0 };
 
 static tg_gguf_value real(const char *key, float x) {
     return (tg_gguf_value) { .key = key, .type = TG_GGUF_F32, .real = (double)x };
@@ -176,6 +176,22 @@ static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *
                              .elements_bytes = 4 * n };
 }
 
+/* And what is scaled, which families with such layers say, too. */
+static size_t put_mamba2(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
+    v[0] = whole(keyed(g, arch, "ssm.conv_kernel"), c->conv_taps);
+    v[1] = whole(keyed(g, arch, "ssm.inner_size"), (int64_t)c->ssm_heads * c->ssm_head_size);
+    v[2] = whole(keyed(g, arch, "ssm.state_size"), c->ssm_state);
+    v[3] = whole(keyed(g, arch, "ssm.time_step_rank"), c->ssm_heads);
+    v[4] = whole(keyed(g, arch, "ssm.group_count"), c->ssm_groups);
+    v[5] = real(keyed(g, arch, "attention.scale"), c->score_scale);
+    v[6] = real(keyed(g, arch, "embedding_scale"), c->embed_scale);
+    v[7] = real(keyed(g, arch, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
+    v[8] = real(keyed(g, arch, "logit_scale"), c->logit_scale > 0 ? c->logit_scale : 1);
+    v[9] =
+        (tg_gguf_value) { .key = keyed(g, arch, "rope.scaling.finetuned"), .type = TG_GGUF_BOOL };
+    return 10;
+}
+
 static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
     size_t i = 0;
     v[i++] = whole(keyed(g, arch, "block_count"), c->layers);
@@ -189,7 +205,10 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
         return i;
     }
     v[i++] = kv_heads(g, c, arch);
-    if (c->conv_taps > 0) v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
+    if (c->ssm_heads > 0)
+        i += put_mamba2(g, c, arch, v + i);
+    else if (c->conv_taps > 0)
+        v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
     v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "attention.value_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "rope.dimension_count"),

@@ -18,6 +18,8 @@ tg_status tg_ahead_begin(tg_session *s, const int32_t *tokens, size_t n, tg_feed
 
 void tg_ahead_end(tg_session *s, size_t n) {
     tg_session_go_back(s, s->n_tokens - (int32_t)n + 1);
+    /* A state is behind all guesses: where not all are taken, it is left before the next feed. */
+    if (s->d->cache.n_cols[TG_KEEPS_STATES] > 0) s->n_held = s->n_tokens;
     s->ahead.n = (int32_t)n - 1;
     s->ahead.row = 0;
 }

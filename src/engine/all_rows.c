@@ -87,6 +87,7 @@ tg_status tg_all_rows_run(tg_all_rows *r, size_t n, size_t pos, double deadline_
     r->run.deadline_ms = deadline_ms;
     TG_TRY(tg_runtime_run(r->ctx, r->plan.name, &r->plan, &rt, &r->run));
     tg_run_restart(&r->run);
+    tg_cache_take_rows(&r->cache, 0, n, (int32_t)(pos + n));
     return tg_weights_whole(r->model);
 }
 

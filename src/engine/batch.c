@@ -50,7 +50,7 @@ static void take_rows(tg_together_entry *t) {
     const size_t again = (size_t)(s->n_tokens - s->n_held);
     const size_t fresh = t->rows > again ? t->rows - again : 0;
     memmove(s->fed + s->n_tokens, t->f->tokens + t->f->done, fresh * sizeof *s->fed);
-    s->n_held += (int32_t)t->rows;
+    tg_session_take_rows(s, t->rows);
     s->n_tokens += (int32_t)fresh;
     t->f->done += fresh;
     t->rows = 0;

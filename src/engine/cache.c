@@ -10,9 +10,12 @@
 
 /* Layers of the same kind have as many pages, so that one table serves them all. */
 static tg_status make_tables(tg_cache *c, tg_arena *arena) {
-    for (int32_t i = 0; i < c->n_layers; i++)
-        c->n_cols[c->layers[i].windowed] = c->layers[i].n_pages;
-    for (int kind = 0; kind < 2; kind++) {
+    for (int32_t i = 0; i < c->n_layers; i++) c->n_cols[c->layers[i].keeps] = c->layers[i].n_pages;
+    const size_t n_slots = (size_t)c->n_sequences * TG_STATE_SLOTS;
+    c->slots = tg_arena_array(arena, n_slots, sizeof *c->slots);
+    c->filling = tg_arena_array(arena, (size_t)c->n_sequences, sizeof *c->filling);
+    if (!c->slots || !c->filling) return tg_fail_memory(&c->ctx->err, "slots of a cache", n_slots);
+    for (int kind = 0; kind < TG_KEEPS_COUNT; kind++) {
         const size_t n = (size_t)c->n_sequences * c->n_cols[kind];
         if (n == 0) continue;
         c->pages[kind] = tg_arena_array(arena, n, sizeof *c->pages[kind]);
@@ -65,21 +68,23 @@ static state_name name_of(int32_t layer) {
 }
 
 const tg_net_cache *tg_cache_net(const tg_cache *c, tg_graph *g, size_t rows, tg_cache_inputs *in) {
-    static const char *const names[] = { "pages", "window.pages" };
+    static const char *const names[] = { "pages", "window.pages", "slots" };
     tg_net_cache *net = tg_arena_alloc(&g->arena, sizeof *net);
     tg_value **layers = tg_arena_array(&g->arena, (size_t)c->n_layers, sizeof *layers);
     if (!net || !layers) return NULL;
     in->at = tg_input_rows(g, "at", tg_type_2d(TG_I32, rows, 2));
-    for (int kind = 0; kind < 2; kind++) {
-        const tg_type type = tg_type_2d(TG_I32, (size_t)c->n_sequences, c->n_cols[kind]);
+    for (int kind = 0; kind < TG_KEEPS_COUNT; kind++) {
+        const size_t cols = kind == TG_KEEPS_STATES ? 2 : c->n_cols[kind];
+        const tg_type type = tg_type_2d(TG_I32, (size_t)c->n_sequences, cols);
         in->pages[kind] = c->n_cols[kind] > 0 ? tg_input(g, names[kind], type) : NULL;
     }
     for (int32_t i = 0; i < c->n_layers; i++)
         layers[i] = tg_state(g, name_of(i).text,
                              tg_layer_state_type(&c->layers[i], (size_t)c->n_sequences));
     *net = (tg_net_cache) { .layers = layers,
-                            .all = { in->at, in->pages[0] },
-                            .window = { in->at, in->pages[1] },
+                            .all = { in->at, in->pages[TG_KEEPS_ALL] },
+                            .window = { in->at, in->pages[TG_KEEPS_WINDOW] },
+                            .state = { in->at, in->pages[TG_KEEPS_STATES] },
                             .positions = (size_t)c->positions };
     return net;
 }
@@ -98,6 +103,83 @@ static int32_t *table_of(const tg_cache *c, int kind, int32_t sequence) {
     return c->pages[kind] ? c->pages[kind] + (size_t)sequence * c->n_cols[kind] : NULL;
 }
 
+/* -------------------------------------------------------------------------------------- states */
+
+static struct tg_cache_slot *slots_of(const tg_cache *c, int32_t sequence) {
+    return c->slots + (size_t)sequence * TG_STATE_SLOTS;
+}
+
+/* The column that has the state behind n positions; TG_STATE_SLOTS: none has. */
+static size_t find_slot(const tg_cache *c, int32_t sequence, int32_t n) {
+    const struct tg_cache_slot *slots = slots_of(c, sequence);
+    size_t k = 0;
+    while (k < TG_STATE_SLOTS && (n == 0 || slots[k].position != n)) k++;
+    return k;
+}
+
+int32_t tg_cache_reach(const tg_cache *c, int32_t sequence, int32_t n) {
+    int32_t best = 0;
+    if (c->n_cols[TG_KEEPS_STATES] == 0) return n;
+    for (size_t k = 0; k < TG_STATE_SLOTS; k++) {
+        const int32_t position = slots_of(c, sequence)[k].position;
+        if (position <= n && position > best) best = position;
+    }
+    return best;
+}
+
+/* Is slot a to be lost before b? Runs of as many rows as guesses have are short. */
+static bool goes_first(const struct tg_cache_slot *a, const struct tg_cache_slot *b) {
+    const bool brief = a->rows <= TG_STATE_SHORT_ROWS, other = b->rows <= TG_STATE_SHORT_ROWS;
+    if (a->position == 0 || b->position == 0) return b->position != 0;
+    if (brief != other) return brief;
+    return brief ? a->position > b->position : a->position < b->position;
+}
+
+/* What is beyond a position is of other tokens from now on. The slot that is lost may be shared:
+ * then one that nobody uses takes its place. */
+static void begin_slot(tg_cache *c, int32_t sequence, int32_t position, int32_t in_and_out[2]) {
+    struct tg_cache_slot *slots = slots_of(c, sequence);
+    int32_t *table = c->pages[TG_KEEPS_STATES] + (size_t)sequence * TG_STATE_SLOTS;
+    int32_t *uses = c->uses[TG_KEEPS_STATES], unused = 0;
+    const size_t from = find_slot(c, sequence, position);
+    size_t to = from == 0;
+    for (size_t k = 0; k < TG_STATE_SLOTS; k++) {
+        if (slots[k].position > position) slots[k].position = 0;
+        if (k != from && goes_first(&slots[k], &slots[to])) to = k;
+    }
+    slots[to].position = 0;
+    if (uses[table[to]] > 1) {
+        while (uses[unused] > 0) unused++;
+        uses[table[to]]--;
+        uses[unused]++;
+        table[to] = unused;
+    }
+    c->filling[sequence] = (int32_t)to;
+    in_and_out[0] = table[from < TG_STATE_SLOTS ? from : to];
+    in_and_out[1] = table[to];
+}
+
+void tg_cache_take_rows(tg_cache *c, int32_t sequence, size_t n, int32_t position) {
+    if (c->n_cols[TG_KEEPS_STATES] > 0)
+        slots_of(c, sequence)[c->filling[sequence]] =
+            (struct tg_cache_slot) { position, (int32_t)n };
+}
+
+uint8_t *tg_cache_state(const tg_cache *c, int32_t layer, int32_t sequence, int32_t n) {
+    const size_t found = find_slot(c, sequence, n);
+    const size_t k = found < TG_STATE_SLOTS ? found : (size_t)c->filling[sequence];
+    const int32_t slot = c->pages[TG_KEEPS_STATES][(size_t)sequence * TG_STATE_SLOTS + k];
+    return (uint8_t *)c->block.data + c->offsets[layer] +
+           (size_t)slot * tg_layer_state_page_bytes(&c->layers[layer]);
+}
+
+void tg_cache_put_state(tg_cache *c, int32_t sequence, int32_t n) {
+    int32_t unused[2];
+    if (c->n_cols[TG_KEEPS_STATES] == 0) return;
+    begin_slot(c, sequence, 0, unused);
+    tg_cache_take_rows(c, sequence, (size_t)n, n);
+}
+
 /* The table comes with the rows: inputs are memory that steps of the run before have used. */
 void tg_cache_place_rows(tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in, size_t first,
                          size_t n, int32_t sequence, int32_t position) {
@@ -107,18 +189,25 @@ void tg_cache_place_rows(tg_cache *c, const tg_plan *plan, const tg_cache_inputs
         at[2 * (first + i) + 1] = position + (int32_t)i;
     }
     tg_cache_own(c, sequence, (size_t)position, n);
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < TG_KEEPS_STATES; kind++) {
         if (!in->pages[kind]) continue;
         int32_t *tables = tg_plan_data(plan, in->pages[kind]);
         memcpy(tables + (size_t)sequence * c->n_cols[kind], table_of(c, kind, sequence),
                c->n_cols[kind] * sizeof *tables);
     }
+    if (in->pages[TG_KEEPS_STATES])
+        begin_slot(c, sequence, position,
+                   (int32_t *)tg_plan_data(plan, in->pages[TG_KEEPS_STATES]) + 2 * sequence);
 }
 
 /* --------------------------------------------------------------------------------------- sharing
  */
 
-size_t tg_cache_page_rows(const tg_cache *c) { return c->layers[0].page_rows; }
+size_t tg_cache_page_rows(const tg_cache *c) {
+    for (int32_t i = 0; i < c->n_layers; i++)
+        if (c->layers[i].keeps != TG_KEEPS_STATES) return c->layers[i].page_rows;
+    return 1;
+}
 
 int32_t tg_cache_window(const tg_cache *c) {
     int32_t most = 0;
@@ -129,20 +218,22 @@ int32_t tg_cache_window(const tg_cache *c) {
 
 void tg_cache_share(tg_cache *c, int32_t to, int32_t from, size_t n) {
     const size_t used = (n + tg_cache_page_rows(c) - 1) / tg_cache_page_rows(c);
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < TG_KEEPS_COUNT; kind++) {
+        const bool states = kind == TG_KEEPS_STATES;
         int32_t *mine = table_of(c, kind, to);
         const int32_t *other = table_of(c, kind, from);
-        for (size_t k = 0; k < c->n_cols[kind] && k < used; k++) {
+        for (size_t k = 0; k < c->n_cols[kind] && (states || k < used); k++) {
             c->uses[kind][mine[k]]--;
             c->uses[kind][other[k]]++;
             mine[k] = other[k];
         }
     }
+    memcpy(slots_of(c, to), slots_of(c, from), TG_STATE_SLOTS * sizeof *c->slots);
 }
 
 bool tg_cache_is_shared(const tg_cache *c, int32_t sequence, size_t position) {
     const size_t page = position / tg_cache_page_rows(c);
-    for (int kind = 0; kind < 2; kind++)
+    for (int kind = 0; kind < TG_KEEPS_STATES; kind++)
         if (c->n_cols[kind] > 0 &&
             c->uses[kind][table_of(c, kind, sequence)[page % c->n_cols[kind]]] > 1)
             return true;
@@ -152,7 +243,7 @@ bool tg_cache_is_shared(const tg_cache *c, int32_t sequence, size_t position) {
 static void copy_page(tg_cache *c, int kind, int32_t to, int32_t from) {
     for (int32_t i = 0; i < c->n_layers; i++) {
         const tg_layer_state *s = &c->layers[i];
-        if (s->windowed != kind) continue;
+        if ((int)s->keeps != kind) continue;
         uint8_t *pages = (uint8_t *)c->block.data + c->offsets[i];
         const size_t bytes = tg_layer_state_page_bytes(s);
         memcpy(pages + (size_t)to * bytes, pages + (size_t)from * bytes, bytes);
@@ -162,7 +253,7 @@ static void copy_page(tg_cache *c, int kind, int32_t to, int32_t from) {
 void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n) {
     if (n == 0) return;
     const size_t R = tg_cache_page_rows(c);
-    for (int kind = 0; kind < 2; kind++) {
+    for (int kind = 0; kind < TG_KEEPS_STATES; kind++) {
         for (size_t k = first / R; c->n_cols[kind] > 0 && k <= (first + n - 1) / R; k++) {
             int32_t *page = table_of(c, kind, sequence) + k % c->n_cols[kind], unused = 0;
             int32_t *uses = c->uses[kind];
@@ -179,7 +270,7 @@ void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n) {
 uint8_t *tg_cache_row(const tg_cache *c, int32_t layer, int32_t sequence, size_t head,
                       size_t position) {
     const tg_layer_state *s = &c->layers[layer];
-    const tg_paged pages = { c->pages[s->windowed] + (size_t)sequence * s->n_pages, s->n_pages,
+    const tg_paged pages = { c->pages[s->keeps] + (size_t)sequence * s->n_pages, s->n_pages,
                              s->heads, s->page_rows };
     return (uint8_t *)c->block.data + c->offsets[layer] +
            tg_paged_row(&pages, head, position) * tg_layer_state_row_bytes(s);

@@ -7,6 +7,10 @@
  * share; who writes into such a page gets one of its own before. As tables name S * C pages in all,
  * there is an unused one where one is named twice.
  *
+ * Of layers that keep states, pages are states (slots): each is that behind so many positions. A
+ * run goes on from one and fills another; the one to be lost is first one that is unused, then the
+ * newest of a short run, then the oldest. So the ends of prompts stay while an answer is written.
+ *
  *   block   | layer 0: page 0 | page 1 | ... | layer 1: page 0 | ...
  *   page    | head 0 of keys: R rows | .. | head K-1 | head 0 of values | .. | head K-1 |
  */
@@ -22,9 +26,14 @@ typedef struct tg_cache {
     const tg_layer_state *layers; /* [n_layers] in the caller's arena */
     const size_t *offsets;        /* [n_layers + 1] of the layers' pages in the block, bytes */
     int32_t n_layers, n_sequences, positions;
-    int32_t *pages[2]; /* tables [S,C]: of layers that see all, of those with a window */
-    int32_t *uses[2];  /* [S C] of each page: how often tables name it */
-    size_t n_cols[2];  /* C; 0: there is no such layer */
+    int32_t *pages[TG_KEEPS_COUNT]; /* tables [S,C], by what layers keep */
+    int32_t *uses[TG_KEEPS_COUNT];  /* [S C] of each page: how often tables name it */
+    size_t n_cols[TG_KEEPS_COUNT];  /* C; 0: there is no such layer */
+    struct tg_cache_slot {
+        int32_t position; /* it is the state behind so many; 0: it is none */
+        int32_t rows;     /* of the run that filled it */
+    } *slots;             /* [S C] as their table */
+    int32_t *filling;     /* [S] the column that the last run fills */
     tg_block block;
 } tg_cache;
 
@@ -36,7 +45,7 @@ void tg_cache_deinit(tg_cache *c);
 
 /* The inputs of a plan that say where its rows belong. */
 typedef struct tg_cache_inputs {
-    tg_value *at, *pages[2]; /* NULL: no layer asks */
+    tg_value *at, *pages[TG_KEEPS_COUNT]; /* NULL: no layer asks. Of states [S,2]: from, to */
 } tg_cache_inputs;
 /* The states and inputs for up to so many rows, in g, whose errors are sticky. NULL: no memory. */
 const tg_net_cache *tg_cache_net(const tg_cache *c, tg_graph *g, size_t rows, tg_cache_inputs *in);
@@ -45,6 +54,15 @@ tg_status tg_cache_bind(const tg_cache *c, tg_plan *plan);
  * own. Of the tables a run sees those of its sequences. */
 void tg_cache_place_rows(tg_cache *c, const tg_plan *plan, const tg_cache_inputs *in, size_t first,
                          size_t n, int32_t sequence, int32_t position);
+
+/* After a run, of whose rows a sequence takes n, the last of which is at position - 1. */
+void tg_cache_take_rows(tg_cache *c, int32_t sequence, size_t n, int32_t position);
+/* The last position, up to n, from which rows may go on. */
+int32_t tg_cache_reach(const tg_cache *c, int32_t sequence, int32_t n);
+/* Where a layer has the state behind n positions; what is to be filled with it, if it has none. */
+uint8_t *tg_cache_state(const tg_cache *c, int32_t layer, int32_t sequence, int32_t n);
+/* Rows are to go on from what is put into it. */
+void tg_cache_put_state(tg_cache *c, int32_t sequence, int32_t n);
 
 /* The first n positions of `to` are those of `from` from now on. */
 void tg_cache_share(tg_cache *c, int32_t to, int32_t from, size_t n);

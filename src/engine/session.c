@@ -288,6 +288,7 @@ void tg_session_go_back(tg_session *s, int32_t n) {
     s->on.position = -1;
     s->n_tokens = n;
     if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
+    s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
     if (s->n_held == 0) s->n_lost = 0;
 }
 
@@ -306,9 +307,15 @@ void tg_session_note_run(tg_session *s, int32_t n) {
     if (s->n_held == 0) s->version = s->model->version;
     const tg_cache *c = &s->d->cache;
     for (int32_t i = 0; i < c->n_layers; i++) {
+        if (c->layers[i].keeps == TG_KEEPS_STATES) continue;
         const int32_t room = (int32_t)tg_layer_state_room(&c->layers[i]);
         if (n - room > s->n_lost) s->n_lost = n - room;
     }
+}
+
+void tg_session_take_rows(tg_session *s, size_t rows) {
+    s->n_held += (int32_t)rows;
+    if (rows > 0) tg_cache_take_rows(&s->d->cache, s->sequence, rows, s->n_held);
 }
 
 /* The logits are taken over at the end alone, so that those of the last whole feed stay until then.
@@ -316,7 +323,7 @@ void tg_session_note_run(tg_session *s, int32_t n) {
 static void end_piece(tg_session *s, tg_feeding *f, const tg_session_class *k, size_t rows) {
     const bool again = s->n_held < s->n_tokens;
     tg_run_restart(&f->run);
-    s->n_held += (int32_t)rows;
+    tg_session_take_rows(s, rows);
     if (again) return;
     s->follows = f->n == 1 && f->tokens[0] == s->drawn;
     memmove(s->fed + s->n_tokens, f->tokens + f->done, rows * sizeof *s->fed);
@@ -351,7 +358,9 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
         const size_t size =
             l->dtype == TG_F32 ? l->row_elems : (size_t)s->model->layout.config.head_size;
         for (size_t h = 0; h < l->heads; h++) {
-            const uint8_t *row = tg_cache_row(&s->d->cache, i, s->sequence, h, position);
+            const uint8_t *row = l->keeps == TG_KEEPS_STATES
+                                     ? tg_cache_state(&s->d->cache, i, s->sequence, 0)
+                                     : tg_cache_row(&s->d->cache, i, s->sequence, h, position);
             for (size_t c = 0; c < size; c++) {
                 float x;
                 if (l->dtype == TG_F32)
@@ -405,6 +414,7 @@ static void leave_shared_page(tg_session *s) {
  * before what is fed next. */
 bool tg_session_find_cache(tg_session *s) {
     leave_shared_page(s);
+    if (s->ahead.n == 0) s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
     if (s->generation == s->ctx->generation) return false;
     s->generation = s->ctx->generation;
     s->n_held = s->n_lost = 0;
@@ -466,6 +476,7 @@ static bool may_run_on(const tg_session *s, const tg_feeding *f, const tg_sessio
     return alone && k->plan.carry_in && s->ctx->backend != s->ctx->cpu &&
            s->ctx->levers & TG_LEVER_BIT(readback_pipelining) && s->follows &&
            f->tokens[0] == s->drawn && f->rt.n_recent == 0 && s->d->cache.n_sequences == 1 &&
+           s->d->cache.n_cols[TG_KEEPS_STATES] == 0 && /* which a run needs to be done */
            s->n_held + 1 < s->capacity;
 }
 
@@ -498,6 +509,15 @@ static tg_status run_piece(tg_session *s, tg_feeding *f, tg_session_class *k, bo
     return status == TG_PENDING ? tg_session_run_plan(s, &k->plan, &f->rt, &f->run) : status;
 }
 
+/* Of what cannot be taken back, the state before the last token of a feed stays, too: who asks the
+ * same again wants its logits alone. */
+static size_t rows_of_piece(const tg_session *s, const tg_feeding *f, const tg_session_class *k,
+                            size_t left) {
+    const bool states = s->d->cache.n_cols[TG_KEEPS_STATES] > 0 && !f->ahead;
+    if (left > (size_t)k->rows) return (size_t)k->rows;
+    return states && left > TG_STATE_SHORT_ROWS ? left - 1 : left;
+}
+
 /* A piece begins with its tokens in the plan's input. The plan's memory is the session's own, so
  * nobody else's run comes between two slices of it; a GPU, whose plans share theirs, begins such a
  * run again. What the cache lacks of the tokens before comes
@@ -512,7 +532,7 @@ tg_status tg_feeding_go_on(tg_session *s, tg_feeding *f, double deadline_ms) {
         const int32_t *tokens = again ? s->fed + s->n_held : f->tokens + f->done;
         if (f->ahead) TG_TRY(tg_decoder_want_rows(s->d));
         tg_session_class *k = f->ahead && !again ? &s->d->rows : tg_decoder_class_for(s->d, left);
-        const size_t rows = left < (size_t)k->rows ? left : (size_t)k->rows;
+        const size_t rows = rows_of_piece(s, f, k, left);
         const bool alone = k == &s->d->by_rows[0] && f->n == 1 && !again,
                    begun = tg_run_begun(&f->run);
         if (!begun) {

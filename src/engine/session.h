@@ -11,7 +11,8 @@
  *
  * A layer with a window keeps the newest positions alone (model/state.h). Going back to where
  * its window has left the ring leaves the tokens, and an empty cache: they are computed again
- * before whatever is fed next.
+ * before whatever is fed next. Where layers keep states, n_held goes back to the newest of them
+ * (cache.h) before anything is fed.
  *
  *   fed      0 ............ n_held ............ n_tokens           n_held = n_tokens, as a rule
  *             in the cache  |  to be computed  |
@@ -201,6 +202,8 @@ tg_status tg_decoder_want_plans(tg_decoder *d);
 tg_session_class *tg_decoder_class_for(tg_decoder *d, size_t n);
 /* Before a run that brings the cache to n positions. */
 void tg_session_note_run(tg_session *s, int32_t n);
+/* After a run, whose rows the cache has: n_held grows. */
+void tg_session_take_rows(tg_session *s, size_t rows);
 /* E_NUMBER, unless all logits [V] are finite; they are those behind a position, and the message
  * names the layer if it is still in the cache. */
 tg_status tg_session_want_numbers(const tg_session *s, const float *logits, size_t position);

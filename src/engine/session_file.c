@@ -11,7 +11,8 @@
  *           ..    the caller's note [note_bytes]
  *           ..    for each layer and each of its 2K heads of keys, then values: rows of positions
  *                 first .. n_tokens-1 (ops/attention/kv_row.h); first is n_lost where the layer has
- *                 a window, else 0. A short convolution has one head, and a window: its taps
+ *                 a window, else 0. A short convolution has one head, and a window: its taps.
+ *                 Of a layer that keeps states, the one behind all tokens
  *   end-4   4     CRC-32C of all before
  *
  * "TGSESS1\n" has ten fields, and does not say how it was computed.
@@ -75,6 +76,10 @@ static uint32_t shape_checksum(const tg_model *m) {
                         offsetof(tg_model_config, conv_taps) - offsetof(tg_model_config, kv_heads));
     if (flat && c->conv_taps > 0)
         crc = tg_crc32c(crc, &c->conv_taps, sizeof c->conv_taps + sizeof c->layer_kind);
+    if (flat && c->ssm_heads > 0)
+        crc = tg_crc32c(crc, &c->ssm_heads,
+                        offsetof(tg_model_config, logit_scale) + sizeof c->logit_scale -
+                            offsetof(tg_model_config, ssm_heads));
     for (size_t i = 0; i < m->table.n_tensors; i++) {
         const tg_tensor *t = &m->table.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,
@@ -120,7 +125,7 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
 
 /* The first position of a layer that is in the file. */
 static uint32_t first_of(const tg_layer_state *l, uint32_t n_lost) {
-    return l->windowed ? n_lost : 0;
+    return l->keeps == TG_KEEPS_WINDOW ? n_lost : 0;
 }
 
 /* Rows that lie together: up to the end of a page. */
@@ -156,6 +161,11 @@ static void put_head(writer *w, const head *h) {
 
 static void put_layer(writer *w, const tg_session *s, int32_t layer) {
     const tg_layer_state *l = &s->d->cache.layers[layer];
+    if (l->keeps == TG_KEEPS_STATES) {
+        put(w, tg_cache_state(&s->d->cache, layer, s->sequence, s->n_held),
+            tg_layer_state_row_bytes(l));
+        return;
+    }
     const size_t first = first_of(l, (uint32_t)s->n_lost), end = (size_t)s->n_held;
     for (size_t h = 0; h < l->heads; h++)
         for (size_t p = first, n; p < end; p += n) {
@@ -173,7 +183,9 @@ tg_status tg_session_write(const tg_session *s, const char *path, const void *no
     if (s->ctx->backend != s->ctx->cpu)
         return tg_fail(err, TG_E_UNSUPPORTED, "%s: a session on a GPU is not saved", path);
     /* What a lost device had of the cache is not here, as in tg_session_find_cache. */
-    const int32_t held = s->generation == s->ctx->generation ? s->n_held : 0;
+    const int32_t held = s->generation == s->ctx->generation
+                             ? tg_cache_reach(&s->d->cache, s->sequence, s->n_held)
+                             : 0;
     if (held < s->n_tokens)
         return tg_fail(err, TG_E_ARG,
                        "%s: want a session whose tokens are in its cache, have %d of %d: feed what "
@@ -263,7 +275,8 @@ static uint64_t rows_bytes(const tg_session *s, const head *h) {
     uint64_t bytes = 0;
     for (int32_t i = 0; i < (int32_t)h->layers; i++) {
         const tg_layer_state *l = &s->d->cache.layers[i];
-        bytes += (uint64_t)(h->n_tokens - first_of(l, h->n_lost)) * l->heads *
+        const bool state = l->keeps == TG_KEEPS_STATES;
+        bytes += (uint64_t)(state ? 1 : h->n_tokens - first_of(l, h->n_lost)) * l->heads *
                  tg_layer_state_row_bytes(l);
     }
     return bytes;
@@ -296,8 +309,9 @@ static tg_status want_ours(const tg_reader *r, const tg_session *s, const head *
     bool right = h->n_lost == 0 ||
                  (window > 0 && h->n_lost <= h->n_tokens && h->n_tokens - h->n_lost >= window - 1);
     for (int32_t i = 0; right && i < (int32_t)h->layers; i++)
-        right = h->n_tokens - first_of(&s->d->cache.layers[i], h->n_lost) <=
-                tg_layer_state_room(&s->d->cache.layers[i]);
+        right = s->d->cache.layers[i].keeps == TG_KEEPS_STATES ||
+                h->n_tokens - first_of(&s->d->cache.layers[i], h->n_lost) <=
+                    tg_layer_state_room(&s->d->cache.layers[i]);
     const uint64_t rest = 4 * (uint64_t)h->n_tokens + 4 * (uint64_t)h->vocab + h->note_bytes + 4;
     const uint64_t room = r->end - h->tokens_at;
     if (!right || room < rest || room - rest != rows_bytes(s, h))
@@ -320,6 +334,10 @@ static tg_status want_tokens(const tg_reader *r, const head *h) {
 
 static tg_status read_layer(tg_reader *r, tg_session *s, int32_t layer) {
     const tg_layer_state *l = &s->d->cache.layers[layer];
+    if (l->keeps == TG_KEEPS_STATES)
+        return tg_read_bytes(r, "state",
+                             tg_cache_state(&s->d->cache, layer, s->sequence, s->n_held),
+                             tg_layer_state_row_bytes(l));
     const size_t first = first_of(l, (uint32_t)s->n_lost), end = (size_t)s->n_held;
     for (size_t h = 0; h < l->heads; h++)
         for (size_t p = first, n; p < end; p += n) {
@@ -345,6 +363,7 @@ static tg_status fill(tg_reader *r, tg_session *s, const head *h, tg_text_fn not
     s->n_held = (int32_t)h->n_tokens;
     s->n_lost = (int32_t)h->n_lost;
     tg_cache_own(&s->d->cache, s->sequence, 0, h->n_tokens);
+    tg_cache_put_state(&s->d->cache, s->sequence, s->n_held);
     for (int32_t i = 0; i < (int32_t)h->layers; i++) TG_TRY(read_layer(r, s, i));
     s->n_tokens = s->n_held;
     s->version = s->model->version;

@@ -102,7 +102,13 @@ static void put_lines(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     else if (c->window)
         tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
                       (int)c->window_every);
-    if (c->conv_taps > 0)
+    if (c->ssm_heads > 0)
+        tg_buf_printf(
+            out,
+            "kinds       %.*s: a for attention, m for Mamba2 of %d heads of %d, states of %d\n",
+            (int)c->layers, c->layer_kind, (int)c->ssm_heads, (int)c->ssm_head_size,
+            (int)c->ssm_state);
+    else if (c->conv_taps > 0)
         tg_buf_printf(out, "kinds       %.*s: a for attention, c for a convolution over %d\n",
                       (int)c->layers, c->layer_kind, (int)c->conv_taps);
     tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", table->elems);

@@ -74,6 +74,10 @@ uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n) {
     return elements;
 }
 
+void tg_hf_put_bool(tg_hf_values *m, const char *key, bool value) {
+    new_value(m, key, TG_GGUF_BOOL)->whole = value;
+}
+
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value) {
     new_value(m, key, TG_GGUF_F32)->real = (double)(float)value;
 }
@@ -352,7 +356,9 @@ static const tg_hf_name *find_name(const tg_hf_name *table, const char *name, co
     for (; table->theirs; table++) {
         *suffix = name + strlen(table->theirs);
         if (starts_with(name, table->theirs) &&
-            (strcmp(*suffix, ".weight") == 0 || strcmp(*suffix, ".bias") == 0))
+            (table->flags & TG_HF_WHOLE
+                 ? **suffix == '\0'
+                 : strcmp(*suffix, ".weight") == 0 || strcmp(*suffix, ".bias") == 0))
             return table;
     }
     return NULL;
@@ -478,6 +484,8 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
         place->stored_type = t->type;
         t->type = TG_F32;
     }
+    const bool halves = (flags & TG_HF_HALVES) && !affine && t->n_dims == 2 && t->dim[1] % 2 == 0;
+    if (halves) t->dim[1] /= 2;
     t->elems = t->dim[0];
     for (uint32_t d = 1; d < 4; d++)
         if (!tg_mul_u64(t->elems, t->dim[d], &t->elems))
@@ -489,7 +497,14 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
         return tg_fail(o->g->ctx, TG_E_FORMAT,
                        "%s: tensor %.80s: want 1..4 dimensions above 0 of whole blocks", o->g->path,
                        s->name);
-    return TG_OK;
+    if (!halves) return TG_OK;
+    tg_gguf_tensor *second = &o->tensors[o->n_tensors++];
+    *second = *t;
+    second->offset += t->bytes;
+    second->name = tg_arena_sprintf(&o->g->arena, "%.*s%s%s",
+                                    (int)(strlen(t->name) - strlen(row->ours) - strlen(".weight")),
+                                    t->name, row[1].ours, ".weight");
+    return second->name ? TG_OK : tg_fail_memory(o->g->ctx, s->name, 64);
 }
 
 /* ----------------------------------------------------------------------------------------- files
@@ -632,7 +647,7 @@ static tg_status want_biases(const opening *o, const tg_json *config) {
 }
 
 static tg_status read_tensors(opening *o, const tg_hf_values *m) {
-    const size_t n = count_tensors(o);
+    const size_t n = 2 * count_tensors(o); /* some become two */
     o->tensors = tg_arena_array(&o->g->arena, n, sizeof *o->tensors);
     if (!o->tensors) return tg_fail_memory(o->g->ctx, "table of tensors", n);
     for (size_t h = 0; h < o->n_heads; h++)

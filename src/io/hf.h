@@ -44,7 +44,9 @@ void tg_hf_close(tg_hf *hf); /* NULL is fine */
 enum {
     TG_HF_TURNED = 1,
     TG_HF_PLUS_ONE = 2,
-    TG_HF_CHANNELS = 4 /* [C,1,L] of a convolution that sees each column for itself */
+    TG_HF_CHANNELS = 4, /* [C,1,L] of a convolution that sees each column for itself */
+    TG_HF_WHOLE = 8,    /* the names are whole ones; what GGUF has as a column is a vector */
+    TG_HF_HALVES = 16   /* rows of two tensors of GGUF, whose names are in this line and the next */
 };
 
 /* Names without ".weight" and ".bias"; NULL ends a table. */
@@ -89,6 +91,9 @@ typedef struct tg_hf_family {
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
     const char *other_layer; /* what layer_types calls those without attention; NULL: all have it */
+    const char *attention_layer, *other_now; /* what it calls those with attention (NULL:
+                                                full_attention), and the others since version 5 */
+    const char *positions;                   /* position_embedding_type; NULL: absolute */
     /* What no table can say, from config.json and to it; NULL: nothing. */
     tg_status (*read)(struct tg_hf_values *m);
     void (*write)(tg_json_writer *w, const tg_gguf *g);
@@ -124,6 +129,7 @@ enum { TG_HF_VALUES = 64 };
 void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value);
 /* n of them: the place of their bytes, each 4, to be filled; NULL: no memory. */
 uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n);
+void tg_hf_put_bool(tg_hf_values *m, const char *key, bool value);
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value);
 void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n_bytes);
 

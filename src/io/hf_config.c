@@ -140,10 +140,11 @@ static tg_status check_options(tg_hf_values *m) {
                            f->switches[i], TG_JSON_SHOWN(v));
     }
     const tg_json *positions = tg_hf_member(m, m->root, "position_embedding_type");
-    if (positions && !tg_json_is(positions, "absolute"))
+    const char *known_positions = f->positions ? f->positions : "absolute";
+    if (positions && !tg_json_is(positions, known_positions))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: position_embedding_type: want absolute, have %.60s", m->where,
-                       TG_JSON_SHOWN(positions));
+                       "%s: position_embedding_type: want %s, have %.60s", m->where,
+                       known_positions, TG_JSON_SHOWN(positions));
     TG_TRY(want_still(m));
     return f->window_every || f->all_windowed || f->other_layer ? TG_OK : want_no_windows(m);
 }
@@ -174,8 +175,11 @@ static tg_status put_kinds(tg_hf_values *m) {
     uint8_t *kv = tg_hf_put_ints(m, "attention.head_count_kv", (size_t)layers);
     const tg_json *t = types ? tg_json_first(types) : NULL;
     for (int64_t i = 0; kv && i < layers; i++, t = t ? tg_json_next(t) : NULL) {
-        const bool other = t && tg_json_is(t, m->family->other_layer);
-        if (t && !other && !tg_json_is(t, "full_attention"))
+        const tg_hf_family *f = m->family;
+        const bool other =
+            t && (tg_json_is(t, f->other_layer) || (f->other_now && tg_json_is(t, f->other_now)));
+        if (t && !other && !tg_json_is(t, "full_attention") &&
+            !(f->attention_layer && tg_json_is(t, f->attention_layer)))
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                            "%s: layer_types: want full_attention or %s, have %.60s", m->where,
                            m->family->other_layer, TG_JSON_SHOWN(t));

@@ -56,9 +56,14 @@ static const char *translate(const tg_hf_family *f, tg_arena *arena, const char 
     if (!rest) return NULL;
     if (in_block) rest++;
     const char *suffix = strrchr(rest, '.');
-    for (*row = in_block ? f->block : f->top; suffix && (*row)->theirs; (*row)++) {
+    if (!suffix) suffix = rest;
+    for (*row = in_block ? f->block : f->top; (*row)->theirs; (*row)++) {
         const size_t n = strlen((*row)->ours);
-        if ((size_t)(suffix - rest) != n || memcmp(rest, (*row)->ours, n) != 0) continue;
+        const bool whole = (*row)->flags & TG_HF_WHOLE;
+        if ((whole ? strlen(rest) : (size_t)(suffix - rest)) != n ||
+            memcmp(rest, (*row)->ours, n) != 0)
+            continue;
+        if (whole) suffix = "";
         /* The head stands beside the model proper; encoders are saved without their prefix. */
         const bool bare = strcmp((*row)->theirs, "lm_head") == 0 || f->encoder;
         const char *prefix = bare ? "" : f->prefix;
@@ -97,6 +102,15 @@ static tg_status find_llama3(const tg_gguf *g, const tg_hf_family *f, tg_rope_ll
     return s;
 }
 
+/* The number of the tensor whose rows follow those of this one; its own: the model has none. */
+static size_t other_half(const tg_gguf *g, const char *name, const tg_hf_name *row) {
+    char other[160];
+    const size_t stem = strlen(name) - strlen(row->ours) - strlen(".weight");
+    snprintf(other, sizeof other, "%.*s%s.weight", (int)stem, name, row[1].ours);
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(g, other);
+    return (size_t)((t ? t : tg_gguf_tensor_find(g, name)) - g->tensors);
+}
+
 /* Names live in the arena. What a family's table says of a tensor is undone when it is written:
  * gains that GGUF keeps as 1 + w, and matrices that GPT-2 has as [columns, rows]. */
 tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
@@ -117,9 +131,14 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
         if (!theirs)
             return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: tensor %s: want a name of %s", g->path,
                            name, (*family)->arch);
+        const bool halves = row->flags & TG_HF_HALVES;
+        if (halves && row > (*family)->block && row[-1].flags & TG_HF_HALVES) continue;
         list[(*n)++] =
             (tg_hf_out) { .name = theirs,
                           .source = i,
+                          .second = halves ? other_half(g, name, row) : 0,
+                          .halves = halves,
+                          .vector = (row->flags & TG_HF_WHOLE) != 0,
                           .turned = (row->flags & TG_HF_TURNED) && g->tensors[i].n_dims == 2,
                           .channels = (row->flags & TG_HF_CHANNELS) && g->tensors[i].n_dims == 2,
                           .plus_one = (row->flags & TG_HF_PLUS_ONE) != 0 };
@@ -164,15 +183,16 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
         tg_json_put_string(&w, dtype_name(type));
         tg_json_key(&w, "shape");
         tg_json_begin_array(&w);
-        for (uint32_t d = 0; d < t->n_dims; d++) {
+        for (uint32_t d = 0; d < (out[i].vector ? 1 : t->n_dims); d++) {
+            const uint64_t dim = t->dim[out[i].turned ? d : t->n_dims - 1 - d];
             if (d == 1 && out[i].channels) tg_json_put_uint(&w, 1);
-            tg_json_put_uint(&w, t->dim[out[i].turned ? d : t->n_dims - 1 - d]);
+            tg_json_put_uint(&w, out[i].halves && d == 0 ? 2 * dim : dim);
         }
         tg_json_end_array(&w);
         tg_json_key(&w, "data_offsets");
         tg_json_begin_array(&w);
         tg_json_put_uint(&w, at);
-        at += t->elems * tg_dtype_table[type].bytes;
+        at += (out[i].halves ? 2 : 1) * t->elems * tg_dtype_table[type].bytes;
         tg_json_put_uint(&w, at);
         tg_json_end_array(&w);
         tg_json_end_object(&w);
@@ -237,7 +257,8 @@ static void put_kinds(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     for (int64_t i = 0; i < (list ? (int64_t)kv->count : layers ? layers->whole : 0); i++) {
         const int64_t n = list ? (int64_t)tg_get_u32(kv->elements + 4 * i) : most;
         if (n > most) most = n;
-        tg_json_put_string(w, list && n == 0 ? f->other_layer : "full_attention");
+        const char *attends = f->attention_layer ? f->attention_layer : "full_attention";
+        tg_json_put_string(w, list && n == 0 ? f->other_layer : attends);
     }
     tg_json_end_array(w);
     tg_json_key(w, "num_key_value_heads");

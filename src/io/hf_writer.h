@@ -13,8 +13,8 @@
 /* A tensor on its way: its name there, and how its rows change. */
 typedef struct tg_hf_out {
     const char *name;
-    size_t source; /* number in the tg_gguf */
-    bool turned, plus_one, channels;
+    size_t source, second; /* numbers in the tg_gguf; the second's rows follow where halves */
+    bool turned, plus_one, channels, vector, halves;
 } tg_hf_out;
 
 /* All tensors that are written, [g->n_tensors] at most: out and the family, in the arena.

@@ -283,6 +283,12 @@ static const struct {
     { "ropeScale", offsetof(tg_model_config, rope_scale), true },
     { "scoreCap", offsetof(tg_model_config, score_cap), true },
     { "logitCap", offsetof(tg_model_config, logit_cap), true },
+    { "ssmHeads", offsetof(tg_model_config, ssm_heads), false },
+    { "ssmHeadSize", offsetof(tg_model_config, ssm_head_size), false },
+    { "ssmGroups", offsetof(tg_model_config, ssm_groups), false },
+    { "ssmState", offsetof(tg_model_config, ssm_state), false },
+    { "residualScale", offsetof(tg_model_config, residual_scale), true },
+    { "logitScale", offsetof(tg_model_config, logit_scale), true },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_OWN    6

@@ -75,19 +75,24 @@ tg_status tg_floats_new(tg_context *ctx, const char *path, tg_floats **out) {
     return begin(f, path);
 }
 
-static uint64_t rows_of(const tg_tensor *t) { return t->source->elems / t->source->dim[0]; }
+/* A vector may be a column in its file. */
+static uint64_t cols_of(const tg_tensor *t) {
+    return t->type.n_dims == 1 ? t->source->elems : t->source->dim[0];
+}
+static uint64_t rows_of(const tg_tensor *t) { return t->source->elems / cols_of(t); }
 
 /* Some rows of the tensor that is next. */
 static tg_status read_rows(tg_floats *f, const tg_tensor *t, uint64_t n) {
     const tg_tensor_spec *to = tg_weights_find(f->model, t->name);
     const size_t row_bytes = (size_t)(t->source->bytes / rows_of(t)), bytes = row_bytes * (size_t)n;
     const size_t head_size = (size_t)f->table.config.head_size;
-    TG_ASSERT(to && to->rows == rows_of(t) && to->cols == t->source->dim[0]);
+    TG_ASSERT(to && to->rows == rows_of(t) && to->cols == cols_of(t));
     if (bytes > f->buffer.bytes) {
         tg_block_free(&f->buffer);
         TG_TRY(tg_block_new(&f->ctx->err, bytes, &f->buffer));
     }
-    TG_TRY(tg_gguf_read_rows(&f->file, t->source, f->row, n, f->buffer.data));
+    const uint64_t each = cols_of(t) / t->source->dim[0]; /* rows of the file in one of ours */
+    TG_TRY(tg_gguf_read_rows(&f->file, t->source, f->row * each, n * each, f->buffer.data));
     /* Halves of a head come side by side: rows of a matrix, elements of a bias. */
     const bool bias = t->pairs && to->n_dims == 1;
     const size_t cols = bias ? 1 : to->cols, stride = bias ? 1 : to->row_stride_elems;
@@ -96,6 +101,7 @@ static tg_status read_rows(tg_floats *f, const tg_tensor *t, uint64_t n) {
         tg_block_to_f32_n(t->source->type, f->model->weights + to->offset_elems + row * stride,
                           (const uint8_t *)f->buffer.data + i * row_bytes / (bias ? to->cols : 1),
                           cols);
+        tg_tensor_logs(t, f->model->weights + to->offset_elems + row * stride, cols);
     }
     return TG_OK;
 }
@@ -116,7 +122,7 @@ tg_status tg_floats_go_on(tg_floats *f, double deadline_ms, tg_model **out) {
     TG_TRY(check_chunks(f, deadline_ms));
     while (f->tensor < f->table.n_tensors) {
         const tg_tensor *t = &f->table.tensors[f->tensor];
-        const uint64_t most = PIECE_ELEMS / t->source->dim[0] + 1, left = rows_of(t) - f->row;
+        const uint64_t most = PIECE_ELEMS / cols_of(t) + 1, left = rows_of(t) - f->row;
         const uint64_t n = left < most ? left : most;
         TG_TRY(read_rows(f, t, n));
         f->row = n == left ? 0 : f->row + n;

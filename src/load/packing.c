@@ -286,9 +286,9 @@ static tg_status load_floats(tg_context *ctx, tg_model *m) {
             tg_block_free(&buffer);
             s = tg_block_new(&ctx->err, (size_t)t->source->bytes, &buffer);
         }
-        if (s == TG_OK)
-            s = tg_gguf_read_floats(&m->file, t->source, buffer.data,
-                                    (float *)(void *)((char *)m->block.data + t->offset_bytes));
+        float *to = (float *)(void *)((char *)m->block.data + t->offset_bytes);
+        if (s == TG_OK) s = tg_gguf_read_floats(&m->file, t->source, buffer.data, to);
+        if (s == TG_OK) tg_tensor_logs(t, to, (size_t)t->source->elems);
     }
     tg_block_free(&buffer);
     return s;

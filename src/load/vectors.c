@@ -84,7 +84,7 @@ static tg_status add_biases(tg_model *m, const char *role, int layer) {
 }
 
 tg_status tg_weights_make_vectors(tg_model *m) {
-    const size_t most = TG_FREQ_TABLES + 2 * (size_t)m->layout.config.layers;
+    const size_t most = TG_FREQ_TABLES + 3 * (size_t)m->layout.config.layers;
     m->vectors = tg_arena_array(&m->arena, most, sizeof *m->vectors);
     if (!m->vectors)
         return tg_fail_memory(&m->ctx->err, "table of vectors", most * sizeof *m->vectors);
@@ -92,6 +92,7 @@ tg_status tg_weights_make_vectors(tg_model *m) {
     for (int layer = 0; layer < m->layout.config.layers; layer++) {
         TG_TRY(add_biases(m, "attn_qkv", layer));
         TG_TRY(add_biases(m, "ffn_gate_up", layer));
+        TG_TRY(add_biases(m, "ssm_heads", layer));
     }
     return TG_OK;
 }

@@ -53,10 +53,13 @@ const char *tg_want_role(const tg_want *want) {
 
 bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
     if (layer < 0 || !tg_want_in_layers(want)) return layer < 0 && !tg_want_in_layers(want);
-    const unsigned kinds = want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV);
-    return kinds == 0 ||
-           (kinds & (tg_layer_kind_of(c, layer) == TG_LAYER_CONV ? TG_WANT_IN_CONV
-                                                                 : TG_WANT_IN_ATTENTION)) != 0;
+    const unsigned kinds =
+        want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV | TG_WANT_IN_MAMBA2);
+    const tg_layer_kind kind = tg_layer_kind_of(c, layer);
+    const unsigned own = kind == TG_LAYER_CONV     ? TG_WANT_IN_CONV
+                         : kind == TG_LAYER_MAMBA2 ? TG_WANT_IN_MAMBA2
+                                                   : TG_WANT_IN_ATTENTION;
+    return kinds == 0 || (kinds & own) != 0;
 }
 
 bool tg_want_is_made(const tg_want *want, const tg_model_config *c) {
@@ -79,6 +82,13 @@ size_t tg_size_of(const tg_model_config *c, tg_size size) {
     case TG_SIZE_TWO: return 2;
     case TG_SIZE_CONV_IN: return 3 * tg_size_of(c, TG_SIZE_WIDTH);
     case TG_SIZE_TAPS: return (size_t)c->conv_taps;
+    case TG_SIZE_SSM_INNER: return (size_t)c->ssm_heads * (size_t)c->ssm_head_size;
+    case TG_SIZE_SSM_HEADS: return (size_t)c->ssm_heads;
+    case TG_SIZE_SSM_CONV:
+        return tg_size_of(c, TG_SIZE_SSM_INNER) + 2 * (size_t)c->ssm_groups * (size_t)c->ssm_state;
+    case TG_SIZE_SSM_IN:
+        return tg_size_of(c, TG_SIZE_SSM_INNER) + tg_size_of(c, TG_SIZE_SSM_CONV) +
+               (size_t)c->ssm_heads;
     case TG_SIZE_ONE: break;
     }
     return 1;
@@ -102,9 +112,16 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
             return tg_fail(ctx, TG_E_UNSUPPORTED,
                            "%s: layer_kind: want kinds that %s has, have '%c' in layer %d", where,
                            c->family, c->layer_kind[i], i);
-    const bool taps = other == TG_LAYER_CONV;
-    return want_size(ctx, where, "conv_taps", c->conv_taps, taps ? 2 : 0,
-                     taps ? TG_CONV_TAPS_MAX : 0);
+    const bool taps = other != 0, ssm = other == TG_LAYER_MAMBA2;
+    TG_TRY(want_size(ctx, where, "conv_taps", c->conv_taps, taps ? 2 : 0,
+                     taps ? TG_CONV_TAPS_MAX : 0));
+    TG_TRY(want_size(ctx, where, "ssm_heads", c->ssm_heads, ssm, ssm ? 4096 : 0));
+    TG_TRY(want_size(ctx, where, "ssm_head_size", c->ssm_head_size, ssm, ssm ? 1024 : 0));
+    TG_TRY(want_size(ctx, where, "ssm_groups", c->ssm_groups, ssm, ssm ? c->ssm_heads : 0));
+    TG_TRY(want_size(ctx, where, "ssm_state", c->ssm_state, ssm, ssm ? 1024 : 0));
+    if (!ssm || c->ssm_heads % c->ssm_groups == 0) return TG_OK;
+    return tg_fail(ctx, TG_E_RANGE, "%s: ssm_groups: want some that divide %d heads, have %d",
+                   where, (int)c->ssm_heads, (int)c->ssm_groups);
 }
 
 /* Biases that the family knows, and rotary positions. */
@@ -154,7 +171,8 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
                        where, c->family);
     TG_TRY(check_more(ctx, where, c));
     if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
-          c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
+          c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0 &&
+          c->residual_scale >= 0 && c->logit_scale >= 0))
         return tg_fail(ctx, TG_E_RANGE,
                        "%s: want eps in (0,1), bases above 1 and scales above 0, have other ones",
                        where);
@@ -202,7 +220,7 @@ bool tg_config_same(const tg_model_config *a, const tg_model_config *b) {
     tg_model_config x = *a, y = *b;
     if (tg_config_complete(NULL, "", &x) != TG_OK || tg_config_complete(NULL, "", &y) != TG_OK)
         return false;
-    return memcmp(&x, &y, offsetof(tg_model_config, layer_kind) + sizeof x.layer_kind) == 0;
+    return memcmp(&x, &y, offsetof(tg_model_config, logit_scale) + sizeof x.logit_scale) == 0;
 }
 
 /* How many a model has of it. */

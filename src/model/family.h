@@ -27,8 +27,12 @@ typedef enum tg_size {
     TG_SIZE_GATE_UP, /* twice the MLP */
     TG_SIZE_CTX,
     TG_SIZE_TWO,
-    TG_SIZE_CONV_IN, /* three times the width */
-    TG_SIZE_TAPS     /* of a short convolution */
+    TG_SIZE_CONV_IN,   /* three times the width */
+    TG_SIZE_TAPS,      /* of a short convolution */
+    TG_SIZE_SSM_IN,    /* gates, columns of the convolution, steps */
+    TG_SIZE_SSM_CONV,  /* heads, and twice the groups' states */
+    TG_SIZE_SSM_INNER, /* ssm_heads * ssm_head_size */
+    TG_SIZE_SSM_HEADS
 } tg_size;
 size_t tg_size_of(const tg_model_config *c, tg_size size);
 
@@ -43,6 +47,9 @@ enum {
     TG_WANT_TAPS = 64,          /* fresh values are N(0, 1 / columns) */
     TG_WANT_IN_ATTENTION = 128, /* in layers of this kind alone */
     TG_WANT_IN_CONV = 256,
+    TG_WANT_IN_MAMBA2 = 512,
+    TG_WANT_COLUMN = 1024,                /* a vector, which is a column in GGUF */
+    TG_WANT_LOGS = 2048,                  /* kept as logs of what GGUF has, times -1 */
     TG_WANT_BIAS_QKV = TG_BIAS_QKV << 12, /* there if the model's biases have this bit */
     TG_WANT_BIAS_OUT = TG_BIAS_OUT << 12,
     TG_WANT_BIAS_MLP = TG_BIAS_MLP << 12

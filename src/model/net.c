@@ -112,8 +112,11 @@ static void name_after(tg_net *n, const char *name) {
 /* ------------------------------------------------------------------------------------------ words
  */
 
-/* What is added to the stream, with dropout where there is a rate. */
+/* What is added to the stream, scaled where the model says so, with dropout where there is a rate.
+ */
 static tg_value *add_branch(tg_net *n, tg_value *stream, tg_value *x) {
+    const float scale = n->config->residual_scale;
+    if (scale != 0 && scale != 1) x = tg_scale(n->g, x, scale);
     if (!(n->dropout > 0)) return tg_add(n->g, stream, x);
     return tg_dropout(n->g, x, stream, n->dropout, n->n_dropped++);
 }
@@ -209,6 +212,15 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     return tg_net_tap(n, TG_SITE_HEADS, o);
 }
 
+tg_value *tg_net_mamba2(tg_net *n, tg_value *z, const char *conv, const char *heads) {
+    const tg_model_config *c = n->config;
+    const tg_attr a = { .i = { c->ssm_heads, c->ssm_head_size, c->ssm_groups, c->ssm_state } };
+    tg_value *w = floats(n, conv, ".weight"), *b = floats(n, conv, ".bias"), *h = bias(n, heads);
+    if (w) name_after(n, w->name);
+    if (!n->cache) return tg_mamba2(n->g, z, w, b, h, &a);
+    return tg_mamba2_cached(n->g, z, w, b, h, n->cache->layers[n->layer], &n->cache->state, &a);
+}
+
 tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role) {
     tg_value *w = floats(n, role, ".weight");
     if (w) name_after(n, w->name);
@@ -222,10 +234,11 @@ tg_value *tg_net_head(tg_net *n, tg_value *x) {
     x = tg_net_norm(n, x, "output_norm");
     if (n->answers == TG_ANSWER_HIDDEN_STATES) return x;
     const bool own = param(n, "output.weight", -1) || tensor(n, "output.weight", 0);
+    const float scale = n->config->logit_scale;
     x = tg_net_linear(n, x, own ? "output" : "token_embd", TG_READ_PLAIN);
     if (n->config->logit_cap > 0) x = tg_soft_cap(n->g, x, n->config->logit_cap);
     tg_graph_scope(n->g, "%s", "");
-    return x;
+    return scale != 0 && scale != 1 ? tg_scale(n->g, x, 1 / scale) : x;
 }
 
 tg_net tg_net_of(tg_graph *g, const tg_layout *layout) {

@@ -31,6 +31,7 @@ typedef struct tg_net_cache {
     tg_value **layers;    /* [L] states [P,2K,R,D] */
     tg_rows_value all;    /* of layers that see all positions */
     tg_rows_value window; /* of the others: the same rows, pages of their own */
+    tg_rows_value state;  /* of layers with states: the same rows, and where states are */
     size_t positions;     /* of a sequence, at most */
 } tg_net_cache;
 
@@ -78,6 +79,10 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv);
 /* Causal attention over the sequence, or over the cache, which takes the new rows first. window: of
  * positions; 0: all. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
+
+/* Mamba2's mixer of z [.., 2I+2GN+H], by the taps, their biases, and the heads' numbers, over the
+ * sequence, or on from the state that the cache has. */
+tg_value *tg_net_mamba2(tg_net *n, tg_value *z, const char *conv, const char *heads);
 
 /* A gated short convolution of z [.., 3C], by the taps of a role, over the sequence, or behind what
  * the cache has. */

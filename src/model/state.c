@@ -6,6 +6,7 @@
 
 #include "ops/attention/kv_row.h"
 #include "ops/attention/pages.h"
+#include "ops/mamba2/mamba2_rules.h"
 
 /* The last row of a call still sees its window, the first of whose positions the others must not
  * have overwritten: so a ring is as long as the window and the rows. */
@@ -14,9 +15,21 @@ static size_t room_of(size_t window, size_t positions, size_t rows) {
     return window > 0 && positions > rows && ring < positions ? ring : positions;
 }
 
+static tg_layer_state states_of(const tg_model_config *c) {
+    const tg_attr a = { .i = { c->ssm_heads, c->ssm_head_size, c->ssm_groups, c->ssm_state } };
+    const mamba m = mamba_of(&a, (size_t)c->conv_taps);
+    return (tg_layer_state) { .dtype = TG_F32,
+                              .heads = 1,
+                              .row_elems = mamba_state_elems(&m),
+                              .page_rows = 1,
+                              .n_pages = TG_STATE_SLOTS,
+                              .keeps = TG_KEEPS_STATES };
+}
+
 /* A context shorter than a page has a page of its own length. */
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int layer, tg_dtype dtype,
                                  int32_t positions, int32_t rows) {
+    if (tg_layer_kind_of(c, layer) == TG_LAYER_MAMBA2) return states_of(c);
     const bool conv = tg_layer_kind_of(c, layer) == TG_LAYER_CONV;
     const int32_t window = conv ? c->conv_taps : tg_windowed(c, layer) ? c->window : 0;
     const size_t room = room_of((size_t)window, (size_t)positions, (size_t)rows);
@@ -28,7 +41,7 @@ tg_layer_state tg_layer_state_of(const tg_model_config *c, int layer, tg_dtype d
         .page_rows = page_rows,
         .n_pages = (room + page_rows - 1) / page_rows,
         .window = window,
-        .windowed = window > 0,
+        .keeps = window > 0 ? TG_KEEPS_WINDOW : TG_KEEPS_ALL,
     };
 }
 

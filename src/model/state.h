@@ -6,8 +6,11 @@
  * Attention remembers rows: the keys and the values of each position, in pages
  * (ops/attention/pages.h). A layer that sees all positions keeps all; one with a window keeps the
  * newest in a ring, unless it would not be shorter. A short convolution remembers rows as well: of
- * each position what it sums over, in floats, of which it sees as many as it has taps. So one may
- * go back in it as in a window.
+ * each position what it sums over, in floats, of  * go back in it as in a window.
+ *
+ * Mamba2 remembers a state (ops/mamba2), which has all positions in it and cannot be taken back. So
+ * a call never writes to the state that it goes on from, and a sequence has a few: going back is
+ * going on from the newest one that is not beyond, and what lies between is computed again.
  */
 #ifndef TG_MODEL_STATE_H
 #define TG_MODEL_STATE_H
@@ -15,14 +18,21 @@
 #include "ir/tensor.h"
 #include "model/family.h"
 
+/* What a layer keeps: rows of all positions, those of a window, or states. */
+typedef enum tg_keeps { TG_KEEPS_ALL, TG_KEEPS_WINDOW, TG_KEEPS_STATES, TG_KEEPS_COUNT } tg_keeps;
+
+/* States of a sequence: two take turns while tokens come one by one, the others stay where a
+ * conversation may return to (engine/cache.h). */
+enum { TG_STATE_SLOTS = 4, TG_STATE_SHORT_ROWS = 16 };
+
 typedef struct tg_layer_state {
     tg_dtype dtype;   /* of the rows: ops/attention/kv_row.h */
-    size_t heads;     /* 2K: of keys, then of values; 1 of a convolution */
-    size_t row_elems; /* of a head at a position */
-    size_t page_rows; /* positions of a page */
-    size_t n_pages;   /* of a sequence */
+    size_t heads;     /* 2K: of keys, then of values; 1 of a convolution, and of states */
+    size_t row_elems; /* of a head at a position; of a state */
+    size_t page_rows; /* positions of a page; 1 of states */
+    size_t n_pages;   /* of a sequence; its states */
     int32_t window;   /* positions that a row sees, its own included; 0: all before it */
-    bool windowed;    /* forgets what is behind its window, even where that is in its pages still */
+    tg_keeps keeps;   /* a window forgets what is behind it, even where that is in its pages */
 } tg_layer_state;
 
 /* Of a layer in sequences of up to so many positions, which come up to `rows` at a time. */

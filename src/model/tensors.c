@@ -4,6 +4,7 @@
  */
 #include "model/tensors.h"
 
+#include "base/math.h"
 #include "base/str.h"
 
 /* All that is wrong, for one message: the first ones by name, the rest by number. */
@@ -29,7 +30,9 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
     }
     char what[160];
     f->asked[source - g->tensors] = true;
-    if (source->dim[0] != cols || source->dim[1] != rows || source->elems != rows * cols) {
+    const bool column = (want->flags & TG_WANT_COLUMN) && source->dim[0] == 1;
+    if (source->dim[0] != (column ? 1 : cols) || source->dim[1] != (column ? cols : rows) ||
+        source->elems != rows * cols) {
         snprintf(what, sizeof what, "want [%zu,%zu], have [%" PRIu64 ",%" PRIu64 "]", rows, cols,
                  source->dim[1], source->dim[0]);
         add_fault(f, name, what);
@@ -43,6 +46,7 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
                                : want->flags & TG_WANT_FLOATS
                                    ? tg_type_2d(TG_F32, rows, cols)
                                    : tg_type_packed(source->type, rows, cols),
+                       .logs = (want->flags & TG_WANT_LOGS) && !g->heads_plain,
                        .turns = (want->flags & TG_WANT_ROPE_PAIRS) != 0,
                        .pairs = (want->flags & TG_WANT_ROPE_PAIRS) && !g->heads_plain };
     return true;
@@ -125,6 +129,10 @@ tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tenso
     return f.n == 0 ? TG_OK
                     : tg_fail(g->ctx, TG_E_SHAPE, "%s: tensors of %s: %s", g->path, family->name,
                               f.text);
+}
+
+void tg_tensor_logs(const tg_tensor *t, float *x, size_t n) {
+    for (size_t i = 0; t->logs && i < n; i++) x[i] = (float)tg_log(-(double)x[i]);
 }
 
 const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int layer, size_t i) {

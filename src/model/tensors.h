@@ -18,6 +18,7 @@ typedef struct tg_tensor {
     tg_type type; /* of its state: vectors and some matrices are plain f32, whatever the file has */
     bool turns;   /* its rows are heads that rotate */
     bool pairs;   /* and pair (2i, 2i + 1) in the file */
+    bool logs;    /* are logs of what the file has, times -1 */
     bool stays;   /* in the file, which is mapped (tg_gguf_lies_plain) */
     size_t offset_bytes, bytes; /* in the model's block, or in the tensor's file */
 } tg_tensor;
@@ -46,6 +47,9 @@ static inline size_t tg_row_halved(size_t i, size_t D) {
     const size_t at = i % D;
     return i - at + at / 2 + (at % 2 ? D / 2 : 0);
 }
+
+/* Numbers of the file become those of a tensor that is logs; others stay. */
+void tg_tensor_logs(const tg_tensor *t, float *x, size_t n);
 
 /* The i-th tensor of a role in a layer; NULL: there are no more. */
 const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int layer, size_t i);

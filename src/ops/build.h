@@ -192,6 +192,27 @@ static inline tg_value *tg_short_conv_grad(tg_graph *g, tg_value *z, tg_value *w
 }
 enum { TG_CONV_TAPS_MAX = 8 }; /* L at most */
 
+/*
+ * Mamba2's mixer over B sequences, between its two products (ops/mamba2): a causal convolution with
+ * SiLU, a state of H heads that rows decay, write to and read, and the gate.
+ *   z [B,T,2I+2GN+H]: gates, x, B's, C's, steps, side by side; I = H*P   w [I+2GN,L] taps
+ *   bias [I+2GN]   heads [3H]: biases of the steps, logs of the decays, weights of x
+ *   y [B,T,I]      i[0] H, i[1] P, i[2] G, i[3] N
+ */
+static inline tg_value *tg_mamba2(tg_graph *g, tg_value *z, tg_value *w, tg_value *bias,
+                                  tg_value *heads, const tg_attr *a) {
+    return TG_APPLY(g, mamba2, a, z, w, bias, heads);
+}
+/* out 0 dz, out 1 dw, out 2 dbias, out 3 dheads; all but dz accumulate; in: those, dy [B,T,I] */
+static inline tg_value *tg_mamba2_grad(tg_graph *g, tg_value *z, tg_value *w, tg_value *bias,
+                                       tg_value *heads, tg_value *dy, const tg_attr *a) {
+    return TG_APPLY(g, mamba2_grad, a, z, w, bias, heads, dy);
+}
+/* y = scale * x */
+static inline tg_value *tg_scale(tg_graph *g, tg_value *x, float scale) {
+    return TG_APPLY(g, scale, (&(tg_attr) { .f = { scale } }), x);
+}
+
 /* Where rows of dynamic number belong, and where the keys and values of sequences are
  * (ops/attention/pages.h): at [T,2] sequence and position of each row, pages [S,C] of each sequence
  * its pages; i32. */
@@ -216,6 +237,15 @@ static inline tg_value *tg_attention_cached(tg_graph *g, tg_value *qkv, tg_value
 static inline tg_value *tg_short_conv_cached(tg_graph *g, tg_value *z, tg_value *w, tg_value *cache,
                                              const tg_rows_value *rows) {
     return TG_APPLY(g, short_conv_cached, NULL, z, cache, rows->at, rows->pages, w);
+}
+
+/* The same over the rows of sessions, z [T,..].   out 0 y [T,I], out 1 the next version of states
+ * [P,1,1,E], E = (L-1)*(I+2GN) + I*N, of which rows->pages [S,2] name, for each sequence, the one
+ * that its rows go on from, and another one that takes what they leave */
+static inline tg_value *tg_mamba2_cached(tg_graph *g, tg_value *z, tg_value *w, tg_value *bias,
+                                         tg_value *heads, tg_value *states,
+                                         const tg_rows_value *rows, const tg_attr *a) {
+    return TG_APPLY(g, mamba2_cached, a, z, states, rows->at, rows->pages, w, bias, heads);
 }
 
 /* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:

@@ -85,6 +85,9 @@ def keys_of_runs():
     compared("sample --n", asked("sample", "a.tinygpt", "--prompt", "abc", "--n", "2", "--tokens", "2"))
     compared("sample --best", asked("sample", "a.tinygpt", "--prompt", "abc", "--best", "3"))
     compared("eval", asked("eval", "a.tinygpt", "--data", "t.txt"))
+    compared("eval --losses", asked("eval", "a.tinygpt", "--data", "t.txt", "--losses"))
+    write("q.tsv", b"Once\tupon\tthere\nOnce\tupon\n")
+    compared("eval --suite", asked("eval", "a.tinygpt", "--suite", "q.tsv"))
     expect(tinygpt("convert", "a.tinygpt", "st", "--format", "safetensors"), 0, "a folder")
     compared("info", asked("info", "a.tinygpt"),
              asked("info", os.path.join("st", "model.safetensors")))

@@ -613,7 +613,72 @@ def sweeps():
     expect(tinygpt(*to, "--sweep", "lr=1e-3,1e-2", "--out", "a.tinygpt"), 2, "to be saved", err="saves nothing")
 
 
+def evaluations():
+    """eval --losses sums up to eval; --suite is what the losses say, and tells a broken line by its number."""
+    write("t.txt", read(text_file())[:2500])
+    expect(train("--steps", "30", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a model")
+    for model in ("a.tinygpt", os.path.join(TOP, "test", "golden", "lm", "tune_llama.zip"),
+                  os.path.join(TOP, "test", "golden", "lm", "tune_qwen3.zip")):
+        for part in ((), ("--val", "0.4")):
+            r = tinygpt("eval", model, "--data", "t.txt", "--losses", *part)
+            expect(r, 0, f"eval --losses of {model}")
+            rows = r.json_lines()
+            mean = sum(row["loss"] for row in rows[:-1]) / (len(rows) - 1)
+            want = tinygpt("eval", model, "--data", "t.txt", "--json", *part).json_lines()[0]["loss"]
+            check(abs(mean / want - 1) < 1e-5 and abs(rows[-1]["loss"] / want - 1) < 1e-5, "losses sum up to eval's",
+                  f"{model} {part}: {mean}, {rows[-1]['loss']}, want {want}")
+    # The losses of a text tell what each answer costs: 17 bytes are one window of the model's.
+    def cost(question, answer):
+        write("one.txt", (question + " " + answer).encode())
+        losses = tinygpt("eval", "a.tinygpt", "--data", "one.txt", "--losses").json_lines()[:-1]
+        return sum(row["loss"] for row in losses[-len(answer) - 1:])
+
+    write("q.tsv", b"xxxxxxxxxxxxx\tthe\tqzk\tand\r\n\nxxxxxxxxxxxxx \tqzk\tthe\nxxxxxxxxxxxxx\tqzk\n")
+    rows = tinygpt("eval", "a.tinygpt", "--suite", "q.tsv", "--json").json_lines()
+    equal([row.get("line") for row in rows], [1, 3, 4, None], "lines")
+    costs = [cost("x" * 13, answer) for answer in ("the", "qzk", "and")]
+    check(all(abs(have + want) < 1e-9 for have, want in zip(rows[0]["logprobs"], costs)), "likelihoods",
+          f"{rows[0]}, {costs}")
+    equal((rows[1]["right"], rows[1]["chosen"]), (False, "the"), "the likelier answer is chosen")
+    equal((rows[2]["kind"], rows[2]["right"]), ("exact", False), "an exact answer")
+    greedy = tinygpt("sample", "a.tinygpt", "--prompt", "the ", "--tokens", "3", "--temp", "0").text
+    write("g.tsv", ("the \t" + greedy[:3].replace("\n", "\\n") + "\n").encode())
+    equal(tinygpt("eval", "a.tinygpt", "--suite", "g.tsv", "--json").json_lines()[-1]["exact"],
+          {"asked": 1, "right": 1}, "what it would write is right")
+    expect(tinygpt("eval", "a.tinygpt", "--suite", "q.tsv"), 0, "a summary", out=["of 2 right", "0 of 1 right"])
+    for line, says in (("no tab", "no tab"), ("a\t", "between tabs"), ("a\tb\\x", "backslash"), ("\tb", "behind"),
+                       ("a\tb\0", "zero byte"), ("a\t" + "b" * 40, "leave the context"),
+                       ("a" + "\tb" * 17, "at most 16")):
+        write("bad.tsv", ("fine\tfine\n" + line + "\n").encode())
+        expect(tinygpt("eval", "a.tinygpt", "--suite", "bad.tsv"), 2, says, err=r"bad\.tsv: line 2: .*" + says)
+    write("none.tsv", b"\n\n")
+    expect(tinygpt("eval", "a.tinygpt", "--suite", "none.tsv"), 2, "no questions", err="have none")
+    expect(tinygpt("eval", "a.tinygpt", "--suite", "q.tsv", "--data", "t.txt"), 2, "both", err="contradicts")
+    expect(tinygpt("eval", "a.tinygpt", "--data", "t.txt", "--losses", "--windows", "3"), 2, "fewer", err="contradicts")
+
+
+def rates_by_a_table():
+    """train --rates: straight lines between the steps of the table, also behind a resume that has it again."""
+    table = ("--rates", "2=0,4=1e-3,8=2e-3")
+    r = train("--steps", "10", "--json", "--no-save", *table)
+    expect(r, 0, "a run by a table")
+    rows = r.json_lines()[:-1]
+    want = [0, 0, 5e-4, 1e-3, 1.25e-3, 1.5e-3, 1.75e-3, 2e-3, 2e-3, 2e-3]
+    check(all(abs(row["lr"] - rate) < 1e-12 for row, rate in zip(rows, want)), "its rates", str([row["lr"] for row in rows]))
+    constant = train("--steps", "3", "--json", "--no-save", "--rates", "1=1e-3").json_lines()[-2]
+    equal(constant["hash"], train("--steps", "3", "--json", "--no-save", "--lr", "1e-3").json_lines()[-2]["hash"],
+          "a table of one rate is that rate")
+    expect(train("--steps", "5", "--out", "a.tinygpt", *table), 0, "half of it")
+    again = resume("a.tinygpt", "--steps", "10", "--json", *table)
+    expect(again, 0, "the other half")
+    equal(again.json_lines()[-2]["hash"], rows[-1]["hash"], "is the same run")
+    for bad in ("1", "1=", "1=x", "x=1", "-1=1e-3", "2=1e-3,2=1e-4", "3=1e-3,2=1e-4", "1=1e-3,", "1=-1", "1=1e9", "1=nan"):
+        expect(train("--steps", "2", "--no-save", "--rates", bad), 2, f"--rates {bad}", err="want STEP=RATE")
+    expect(train("--steps", "2", "--no-save", "--lr", "1e-3", *table), 2, "a rate, too", err="contradicts --lr")
+
+
 main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
-     conversations, sweeps, verify_names_the_difference, help_and_version)
+     conversations, sweeps, evaluations,
+     rates_by_a_table, verify_names_the_difference, help_and_version)

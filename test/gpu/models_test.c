@@ -71,7 +71,7 @@ static void same_logits_of_model_files(void **state) {
     static const char *const files[] = {
         "llama.gguf",  "llama3.gguf",  "qwen2.gguf",  "qwen3.gguf",   "gemma3.gguf", "gpt2.gguf",
         "phi3.gguf",   "mistral.gguf", "biases.gguf", "smollm3.gguf", "yarn.gguf",   "phi4.gguf",
-        "gemma2.gguf", "olmo2.gguf",   "lfm2.gguf",   "mlx4"
+        "gemma2.gguf", "olmo2.gguf",   "lfm2.gguf",   "granite.gguf", "mlx4"
     };
     static const struct {
         tg_weight_type type;

@@ -141,6 +141,11 @@ static void wrong_sizes(void **state) {
           "layer_kind: want kinds that llama has, have 'c' in layer 1" },
         { { 2, 24, 4, 32, 256, 0, "lfm2", .layer_kind = "x" }, "have 'x' in layer 0" },
         { { 2, 24, 4, 32, 256, 0, "lfm2", .conv_taps = 9 }, "conv_taps: want 2..8, have 9" },
+        { { 2, 24, 4, 32, 256, 0, "granitehybrid", .ssm_heads = 3, .ssm_groups = 2 },
+          "ssm_groups: want some that divide 3 heads, have 2" },
+        { { 2, 24, 4, 32, 256, 0, "granitehybrid", .ssm_state = 1025 },
+          "ssm_state: want 1..1024, have 1025" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .ssm_heads = 3 }, "ssm_heads: want 0..0, have 3" },
         { { 2, 24, 4, 32, 256, 0, "llama", .conv_taps = 3 }, "conv_taps: want 0..0, have 3" },
     };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

@@ -101,7 +101,11 @@ static void check(const char *what, tg_status want, const char *says) {
 #define PHI3    COMMON("phi3") TIED
 #define BERT    COMMON("bert") "}"
 #define GPT2    "{\"model_type\":\"gpt2\",\"n_layer\":2,\"n_embd\":32,\"n_positions\":64,\"n_head\":4}"
-#define LFM2    COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
+#define GRANITE                                                                                    \
+    COMMON("granitemoehybrid")                                                                     \
+    ",\"shared_intermediate_size\":48,\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4," \
+    "\"mamba_n_groups\":1,\"num_key_value_heads\":2,\"layer_types\":[\"mamba\",\"attention\"]" TIED
+#define LFM2 COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
 
 /* Members that come last; "" in config: as it is. */
 typedef struct row {
@@ -280,6 +284,18 @@ static const row rows[] = {
       "lfm2.feed_forward_length=84" },
     { LFM2, "\"conv_bias\":true", ODD, "conv_bias: want none" },
     { COMMON("lfm2") ",\"norm_eps\":1e-5}", "", BAD, "conv_L_cache: want" },
+    /* scales, states and steps; layers by their old and their new names */
+    { GRANITE, "", TG_OK, "granitehybrid.attention.head_count_kv=[0,2]" },
+    { GRANITE, "\"mamba_d_head\":16,\"residual_multiplier\":0.5", TG_OK,
+      "granitehybrid.residual_scale=0.5" },
+    { GRANITE, "\"mamba_d_head\":\"auto\",\"time_step_limit\":[0.0,{\"__float__\":\"Infinity\"}]",
+      TG_OK, "granitehybrid.ssm.inner_size=64" },
+    { GRANITE, "\"mamba_d_head\":15", BAD, "mamba_d_head: want heads of 2 times the width" },
+    { GRANITE, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
+    { GRANITE, "\"mamba_proj_bias\":true", ODD, "mamba_proj_bias: want none" },
+    { GRANITE, "\"mamba_conv_bias\":false", ODD, "mamba_conv_bias: want keys that are known" },
+    { GRANITE, "\"num_local_experts\":62", ODD, "num_local_experts: want none, have 62" },
+    { GRANITE, "\"position_embedding_type\":\"rope\"", ODD, "want nope, have rope" },
     /* heads and quantisation */
     { COMMON("llama") "}", "", BAD, "tensor lm_head.weight: want it, as tie_word_embeddings" },
     { BERT, "\"tie_word_embeddings\":true", TG_OK, "" },

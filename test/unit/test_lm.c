@@ -41,6 +41,8 @@ static const struct {
     { "phi3", "phi3", NULL },
     { "lfm2.gguf", "lfm2", NULL },
     { "lfm2", "lfm2", NULL },
+    { "granite.gguf", "granite", NULL },
+    { "granite", "granite", NULL }, /* names, logs and halves that GGUF has in other forms */
     { "mistral.gguf", "mistral", NULL },
     { "mistral", "mistral", NULL },
     { "biases.gguf", "biases", NULL }, /* a Llama with all that it may have */

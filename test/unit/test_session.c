@@ -266,6 +266,97 @@ static void short_convolutions(void **state) {
     remove(MODEL ".conv");
 }
 
+/* ------------------------------------------------------------------------------------- states */
+
+/* States cannot be taken back, and a few of them stay: behind each long run, before the last token
+ * of a feed, and the newest. Going back is going on from the newest one that is not beyond. */
+static void states(void **state) {
+    (void)state;
+    static char bytes[1 << 18];
+    static const int pieces[] = { 1, 33, 513 };
+    static const int to[][2] = { { LONG - 1, LONG - 1 }, { 1400, 1024 }, { 1024, 1024 },
+                                 { 1023, 512 },          { 511, 0 },     { 1, 0 } };
+    const size_t n_bytes = read_file("test/golden/lm/granite.gguf", bytes, sizeof bytes);
+    set_number(bytes, n_bytes, "granitehybrid.context_length", CTX);
+    write_file(MODEL ".states", bytes, n_bytes);
+    opened o = open_file(MODEL ".states");
+    float want[V], have[V];
+    size_t same;
+    fresh(&o, TG_KV_F32, LONG, want);
+    for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
+        tg_session *s = session_of(&o, TG_KV_F32);
+        feed(s, 0, LONG, pieces[i], have);
+        assert_memory_equal(want, have, sizeof want);
+        tg_session_free(s);
+    }
+    tg_session *s = session_of(&o, TG_KV_F32), *copy = session_of(&o, TG_KV_F32);
+    for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
+        const int n = to[i][0];
+        assert_int_equal(tg_session_rewind(s, 0), TG_OK);
+        feed(s, 0, LONG, LONG, NULL);
+        assert_int_equal(tg_session_rewind(s, (size_t)n), TG_OK);
+        assert_int_equal(tg_session_held(s), to[i][1]);
+        feed(s, n, 1, 1, have);
+        assert_int_equal(tg_session_held(s), n + 1);
+        fresh(&o, TG_KV_F32, n + 1, want);
+        assert_memory_equal(want, have, sizeof want);
+    }
+    /* Other tokens behind a place that is gone back to: nothing of the old ones is found again. */
+    assert_int_equal(tg_session_rewind(s, 0), TG_OK);
+    feed(s, 0, 600, 600, NULL);
+    assert_int_equal(tg_session_reuse(s, ids, 600, &same), TG_OK);
+    assert_int_equal(same, 599);
+    assert_int_equal(tg_session_held(s), 599);
+    feed(s, 599, 1, 1, NULL);
+    feed(s, 0, 40, 1, NULL); /* an answer */
+    assert_int_equal(tg_session_rewind(s, 600), TG_OK);
+    assert_int_equal(tg_session_held(s), 599);
+    feed(s, 600, 40, 40, have);
+    fresh(&o, TG_KV_F32, 640, want);
+    assert_memory_equal(want, have, sizeof want);
+    /* A file has the newest state alone. */
+    assert_int_equal(tg_session_save(s, SAVED, NULL, 0), TG_OK);
+    assert_int_equal(tg_session_load(copy, SAVED, NULL, NULL), TG_OK);
+    for (int k = 0; k < 2; k++) {
+        feed(k ? copy : s, 640, 5, 5, have);
+        fresh(&o, TG_KV_F32, 645, want);
+        assert_memory_equal(want, have, sizeof want);
+    }
+    assert_int_equal(tg_session_rewind(copy, 639), TG_OK);
+    assert_int_equal(tg_session_held(copy), 0);
+    feed(copy, 639, 6, 6, have);
+    assert_memory_equal(want, have, sizeof want);
+    tg_session_free(copy);
+    tg_session_free(s);
+    close_file(&o);
+    remove(MODEL ".states");
+}
+
+/* What a run was filling when it was given up is no state, and the one before it is there still. */
+static void states_of_a_call_that_is_abandoned(void **state) {
+    (void)state;
+    static char bytes[1 << 18];
+    const size_t n_bytes = read_file("test/golden/lm/granite.gguf", bytes, sizeof bytes);
+    set_number(bytes, n_bytes, "granitehybrid.context_length", CTX);
+    write_file(MODEL ".states", bytes, n_bytes);
+    opened o = open_file(MODEL ".states");
+    float want[V], have[V];
+    tg_session *s = session_of(&o, TG_KV_F32);
+    tg_job *job;
+    feed(s, 0, 400, 400, NULL);
+    assert_int_equal(tg_session_eval_job(s, ids + 400, 500, &job), TG_OK);
+    assert_int_equal(tg_job_poll(job, 1e-6), TG_PENDING);
+    tg_job_free(job);
+    assert_int_equal(tg_session_tokens(s), 400);
+    assert_int_equal(tg_session_held(s), 400);
+    feed(s, 400, 10, 10, have);
+    fresh(&o, TG_KV_F32, 410, want);
+    assert_memory_equal(want, have, sizeof want);
+    tg_session_free(s);
+    close_file(&o);
+    remove(MODEL ".states");
+}
+
 /* ---------------------------------------------------------------------------- conversations */
 
 static void a_conversation_that_changes(void **state) {
@@ -804,6 +895,8 @@ int main(void) {
         cmocka_unit_test(a_call_that_is_abandoned),
         cmocka_unit_test(a_conversation_that_changes),
         cmocka_unit_test(short_convolutions),
+        cmocka_unit_test(states),
+        cmocka_unit_test(states_of_a_call_that_is_abandoned),
         cmocka_unit_test(saved_and_loaded),
         cmocka_unit_test(other_settings_are_said),
         cmocka_unit_test(sessions_of_version_1),

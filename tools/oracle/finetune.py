@@ -82,6 +82,11 @@ def families():
         attn_implementation="eager", **SIZES)), True
     yield "olmo2", tf.Olmo2ForCausalLM(tf.Olmo2Config(
         tie_word_embeddings=False, rope_theta=500.0, **plain)), False
+    yield "granite", tf.GraniteMoeHybridForCausalLM(tf.GraniteMoeHybridConfig(
+        tie_word_embeddings=True, layer_types=["mamba", "attention", "mamba"], num_local_experts=0, num_experts_per_tok=0,
+        shared_intermediate_size=M, position_embedding_type="nope", mamba_n_heads=2, mamba_d_head=16, mamba_d_state=8,
+        mamba_n_groups=1, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
+        logits_scaling=2.0, **({k: v for k, v in plain.items() if k != "intermediate_size"} | {"num_hidden_layers": 3}))), False
 
 
 def fill(model, gains_at):

@@ -37,8 +37,13 @@ ROPE3 = dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_fact
 YARN = dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=32, rope_theta=500.0)
 LONGROPE = dict(rope_type="longrope", rope_theta=500.0, partial_rotary_factor=0.75, original_max_position_embeddings=16,
                 short_factor=[1.0, 1.25, 1.5], long_factor=[1.0, 3.0, 8.0])
+GRANITE = {k: v for k, v in COMMON.items() if k not in ("head_dim", "intermediate_size")} | dict(
+    num_hidden_layers=3, rms_norm_eps=1e-5, tie_word_embeddings=True, layer_types=["mamba", "attention", "mamba"],
+    num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=48, position_embedding_type="nope",
+    mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=1, embedding_multiplier=3.0,
+    residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0)
 GEMMA = "gemma2", "gemma3"
-ARCH = {"llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3"}
+ARCH = {"granite": "granitehybrid", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3"}
 
 
 def models():
@@ -85,6 +90,7 @@ def models():
         **(COMMON | {"head_dim": 16, "num_attention_heads": 2, "num_key_value_heads": 1})))
     yield "olmo2", tf.Olmo2ForCausalLM(tf.Olmo2Config(
         num_hidden_layers=2, rms_norm_eps=1e-6, tie_word_embeddings=False, rope_theta=500.0, **plain))
+    yield "granite", tf.GraniteMoeHybridForCausalLM(tf.GraniteMoeHybridConfig(**GRANITE))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -96,7 +102,8 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "self_attn.k_layernorm": "attn_k_norm", "operator_norm": "attn_norm", "ffn_norm": "ffn_norm",
          "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
          "conv.conv": "shortconv.conv", "conv.in_proj": "shortconv.in_proj",
-         "conv.out_proj": "shortconv.out_proj"}
+         "conv.out_proj": "shortconv.out_proj", "mamba.in_proj": "ssm_in", "mamba.conv1d": "ssm_conv1d",
+         "mamba.norm": "ssm_norm", "mamba.out_proj": "ssm_out", "shared_mlp.output_linear": "ffn_down"}
 
 
 def name_of(name, gemma, olmo=False):
@@ -160,6 +167,39 @@ def mlp_of(model):
     return layer.feed_forward.w1.out_features if hasattr(layer, "feed_forward") else model.config.intermediate_size
 
 
+def write_granite(w, c):
+    """As llama.cpp's converter does, which says by `finetuned` whether queries and keys turn."""
+    w.add_head_count_kv([c.num_key_value_heads * (t != "linear_attention") for t in c.layer_types])
+    w.add_ssm_conv_kernel(c.mamba_d_conv)
+    w.add_ssm_state_size(c.mamba_d_state)
+    w.add_ssm_group_count(c.mamba_n_groups)
+    w.add_ssm_inner_size(c.mamba_expand * c.hidden_size)
+    w.add_ssm_time_step_rank(c.mamba_n_heads)
+    w.add_attention_scale(c.attention_multiplier)
+    w.add_embedding_scale(c.embedding_multiplier)
+    w.add_residual_scale(c.residual_multiplier)
+    w.add_logit_scale(c.logits_scaling)
+    w.add_rope_scaling_finetuned(False)
+
+
+def write_mamba(w, key, x):
+    """Of Mamba2 and the MLP beside it, what has another form there. False: as all others."""
+    parts = key.removeprefix("model.").split(".")
+    block, last = f"blk.{parts[1]}." if len(parts) > 2 else "", ".".join(parts[2:])
+    if last == "shared_mlp.input_linear.weight":
+        for half, rows in zip(("ffn_gate", "ffn_up"), np.split(x, 2)):
+            w.add_tensor(f"{block}{half}.weight", rows.astype(np.float16))
+    elif last == "mamba.A_log":
+        w.add_tensor(block + "ssm_a", -np.exp(x)[:, None])
+    elif last == "mamba.D":
+        w.add_tensor(block + "ssm_d", x[:, None])
+    elif last == "mamba.dt_bias":
+        w.add_tensor(block + "ssm_dt.bias", x)
+    else:
+        return False
+    return True
+
+
 def write(name, model, split=False):
     arch = ARCH.get(name, name)
     c = model.config
@@ -168,11 +208,13 @@ def write(name, model, split=False):
     w.add_block_count(c.num_hidden_layers)
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
-    w.add_feed_forward_length(mlp_of(model))
+    w.add_feed_forward_length(c.shared_intermediate_size if arch == "granitehybrid" else mlp_of(model))
     w.add_head_count(c.num_attention_heads)
     if arch == "lfm2":
         w.add_head_count_kv([c.num_key_value_heads * (t != "conv") for t in c.layer_types])
         w.add_shortconv_l_cache(c.conv_L_cache)
+    elif arch == "granitehybrid":
+        write_granite(w, c)
     else:
         w.add_head_count_kv(c.num_key_value_heads)
     head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
@@ -201,6 +243,8 @@ def write(name, model, split=False):
         if key == "lm_head.weight" and c.tie_word_embeddings:
             continue
         x = t.numpy()
+        if arch == "granitehybrid" and write_mamba(w, key, x):
+            continue
         if arch in ("llama", "smollm3") and "q_proj" in key:
             x = pairs(x, c.num_attention_heads)
         if arch in ("llama", "smollm3") and "k_proj" in key:
@@ -208,7 +252,7 @@ def write(name, model, split=False):
         if arch in GEMMA and "norm" in key:
             x = x + np.float32(1)
         if x.ndim == 3:
-            w.add_tensor(name_of(key, False), x[:, 0])
+            w.add_tensor(name_of(key, False), np.ascontiguousarray(x[:, 0]))
             continue
         w.add_tensor(name_of(key, arch in GEMMA, arch == "olmo2"), x.astype(np.float16 if x.ndim == 2 else np.float32))
     if name == "llama3":

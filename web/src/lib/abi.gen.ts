@@ -42,6 +42,7 @@ export const tg_biases = {
 export const tg_layer_kind = {
   TG_LAYER_ATTENTION: 97,
   TG_LAYER_CONV: 99,
+  TG_LAYER_MAMBA2: 109,
 } as const;
 
 export const tg_ability = {
@@ -179,7 +180,7 @@ export const STRUCTS = {
     },
   },
   tg_model_config: {
-    size: [616, 624],
+    size: [640, 648],
     members: {
       layers: ['i32', 0, 0],
       width: ['i32', 4, 4],
@@ -208,32 +209,38 @@ export const STRUCTS = {
       logitCap: ['f32', 96, 100],
       convTaps: ['i32', 100, 104],
       layerKind: ['chars', 104, 108, 512],
+      ssmHeads: ['i32', 616, 620],
+      ssmHeadSize: ['i32', 620, 624],
+      ssmGroups: ['i32', 624, 628],
+      ssmState: ['i32', 628, 632],
+      residualScale: ['f32', 632, 636],
+      logitScale: ['f32', 636, 640],
     },
   },
   tg_preset: {
-    size: [632, 648],
+    size: [656, 672],
     members: {
       name: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      batch: ['i32', 620, 632],
-      steps: ['i32', 624, 636],
-      doc: ['text', 628, 640],
+      batch: ['i32', 644, 656],
+      steps: ['i32', 648, 660],
+      doc: ['text', 652, 664],
     },
   },
   tg_model_info: {
-    size: [680, 696],
+    size: [704, 720],
     members: {
       family: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      params: ['u64', 624, 632],
-      weightBytes: ['u64', 632, 640],
-      format: ['text', 640, 648],
-      dtype: ['text', 644, 656],
-      step: ['i64', 648, 664],
-      loss: ['f64', 656, 672],
-      valLoss: ['f64', 664, 680],
-      hasMoments: ['bool', 672, 688],
-      usedPrev: ['bool', 673, 689],
+      params: ['u64', 648, 656],
+      weightBytes: ['u64', 656, 664],
+      format: ['text', 664, 672],
+      dtype: ['text', 668, 680],
+      step: ['i64', 672, 688],
+      loss: ['f64', 680, 696],
+      valLoss: ['f64', 688, 704],
+      hasMoments: ['bool', 696, 712],
+      usedPrev: ['bool', 697, 713],
     },
   },
   tg_convert_report: {

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * granite.c - the family "granitehybrid" (Granite 4 H, dense).
+ *
+ *   x = e E[token]
+ *   for each layer:  x = x + r W_out norm(mamba2(norm(x) W_in)), or, in layers of attention,
+ *                    x = x + r W_o attention(norm(x) W_qkv)
+ *                    x = x + r W_down (silu(norm(x) W_gate) * (norm(x) W_up))
+ *   logits = norm(x) E^T / l
+ *
+ * Most layers are Mamba2's (ops/mamba2); those of attention turn nothing. GGUF has -exp(A_log)
+ * where transformers, and training, have A_log. Facts: transformers' modeling_granitemoehybrid and
+ * llama.cpp's converter.
+ */
+#include "model/llama.h"
+
+static tg_value *graph(tg_net *n, tg_value *tokens) {
+    tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
+    for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
+        const bool mamba = tg_layer_kind_of(n->config, n->layer) == TG_LAYER_MAMBA2;
+        tg_value *h = tg_net_norm(n, x, "attn_norm");
+        h = tg_net_linear(n, h, mamba ? "ssm_in" : "attn_qkv", TG_READ_PLAIN);
+        if (mamba)
+            h = tg_net_norm(n, tg_net_mamba2(n, h, "ssm_conv1d", "ssm_heads"), "ssm_norm");
+        else
+            h = tg_net_attention(n, h, 0);
+        x = tg_net_project(n, h, mamba ? "ssm_out" : "attn_output", TG_READ_PLAIN, x,
+                           TG_SITE_ATTENTION);
+
+        h = tg_net_norm(n, x, "ffn_norm");
+        h = tg_net_linear(n, h, "ffn_gate_up", TG_READ_PLAIN);
+        x = tg_net_project(n, h, "ffn_down", TG_READ_SILU, x, TG_SITE_MLP);
+        x = tg_net_tap(n, TG_SITE_STREAM, x);
+    }
+    return tg_net_head(n, x);
+}
+
+static tg_status read_size(const tg_gguf *g, const tg_model_config *c, const char *name,
+                           int32_t most, int32_t *out) {
+    char key[TG_KEY_BYTES];
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, name, key), 1, most, out));
+    return *out > 0 ? TG_OK : tg_fail(g->ctx, TG_E_FORMAT, "%s: %s is missing", g->path, key);
+}
+
+/* The norm behind the states is over all heads, which is over a group if there is one. llama.cpp
+ * turns queries and keys unless the file says that it was not trained so. */
+static tg_status config(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    int32_t inner = 0;
+    TG_TRY(read_size(g, c, "ssm.conv_kernel", TG_CONV_TAPS_MAX, &c->conv_taps));
+    TG_TRY(read_size(g, c, "ssm.time_step_rank", 4096, &c->ssm_heads));
+    TG_TRY(read_size(g, c, "ssm.inner_size", 1 << 20, &inner));
+    TG_TRY(read_size(g, c, "ssm.state_size", 1024, &c->ssm_state));
+    TG_TRY(read_size(g, c, "ssm.group_count", 4096, &c->ssm_groups));
+    c->ssm_head_size = inner / c->ssm_heads;
+    if (inner % c->ssm_heads != 0 || c->ssm_head_size < 1 || c->ssm_head_size > 1024 ||
+        c->ssm_groups != 1)
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                       "%s: ssm: want an inner_size of whole heads of 1..1024, and one group, have "
+                       "%d of %d heads, and %d groups",
+                       g->path, (int)inner, (int)c->ssm_heads, (int)c->ssm_groups);
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "embedding_scale", key), &c->embed_scale));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "residual_scale", key), &c->residual_scale));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "logit_scale", key), &c->logit_scale));
+    if (!(c->embed_scale > 0 && c->residual_scale >= 0 && c->logit_scale >= 0 &&
+          c->score_scale > 0))
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: want scales above 0, have other ones", g->path);
+    const tg_gguf_value *turns = tg_gguf_find(g, tg_config_key(c, "rope.scaling.finetuned", key));
+    if (turns && turns->type == TG_GGUF_BOOL && turns->whole == 0) return TG_OK;
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want false: attention without positions",
+                   g->path, key);
+}
+
+#define ATTENTION TG_WANT_IN_ATTENTION
+#define MAMBA2    TG_WANT_IN_MAMBA2
+static const tg_want wants[] = {
+    { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
+    { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "output.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },
+    { "blk.%d.attn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.attn_q.weight", TG_SIZE_QUERIES, TG_SIZE_WIDTH, ATTENTION, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, ATTENTION, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, ATTENTION, "blk.%d.attn_qkv.weight" },
+    { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, ATTENTION | TG_WANT_BRANCH },
+    { "blk.%d.ssm_in.weight", TG_SIZE_SSM_IN, TG_SIZE_WIDTH, MAMBA2 },
+    { "blk.%d.ssm_conv1d.weight", TG_SIZE_SSM_CONV, TG_SIZE_TAPS,
+      MAMBA2 | TG_WANT_FLOATS | TG_WANT_TAPS },
+    { "blk.%d.ssm_conv1d.bias", TG_SIZE_ONE, TG_SIZE_SSM_CONV, MAMBA2 },
+    { "blk.%d.ssm_dt.bias", TG_SIZE_ONE, TG_SIZE_SSM_HEADS, MAMBA2, "blk.%d.ssm_heads.bias" },
+    { "blk.%d.ssm_a", TG_SIZE_ONE, TG_SIZE_SSM_HEADS, MAMBA2 | TG_WANT_COLUMN | TG_WANT_LOGS,
+      "blk.%d.ssm_heads.bias" },
+    { "blk.%d.ssm_d", TG_SIZE_ONE, TG_SIZE_SSM_HEADS, MAMBA2 | TG_WANT_COLUMN,
+      "blk.%d.ssm_heads.bias" },
+    { "blk.%d.ssm_norm.weight", TG_SIZE_ONE, TG_SIZE_SSM_INNER, MAMBA2 },
+    { "blk.%d.ssm_out.weight", TG_SIZE_WIDTH, TG_SIZE_SSM_INNER, MAMBA2 | TG_WANT_BRANCH },
+    { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    { "blk.%d.ffn_gate.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" },
+    { "blk.%d.ffn_up.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" },
+    { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
+};
+
+/* Heads of twice the width; states of 128 as published models have, or smaller ones beside it. */
+static void complete(tg_model_config *c) {
+    c->tied = 1;
+    if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
+    if (c->conv_taps == 0) c->conv_taps = 4;
+    if (c->ssm_groups == 0) c->ssm_groups = 1;
+    const int32_t inner = c->width > 0 && c->width <= 65536 ? 2 * c->width : 2;
+    if (c->ssm_head_size == 0)
+        for (c->ssm_head_size = 32; inner % c->ssm_head_size != 0;) c->ssm_head_size--;
+    if (c->ssm_heads == 0 && c->ssm_head_size > 0) c->ssm_heads = inner / c->ssm_head_size;
+    if (c->ssm_state == 0) c->ssm_state = c->width < 512 ? 32 : 128;
+}
+
+static const tg_hf_name top[] = { TG_LLAMA_TOP(0) };
+static const tg_hf_name block[] = {
+    { "input_layernorm", "attn_norm", 0 },
+    { "post_attention_layernorm", "ffn_norm", 0 },
+    { "self_attn.q_proj", "attn_q", 0 },
+    { "self_attn.k_proj", "attn_k", 0 },
+    { "self_attn.v_proj", "attn_v", 0 },
+    { "self_attn.o_proj", "attn_output", 0 },
+    { "mamba.in_proj", "ssm_in", 0 },
+    { "mamba.conv1d", "ssm_conv1d", TG_HF_CHANNELS },
+    { "mamba.dt_bias", "ssm_dt.bias", TG_HF_WHOLE },
+    { "mamba.A_log", "ssm_a", TG_HF_WHOLE },
+    { "mamba.D", "ssm_d", TG_HF_WHOLE },
+    { "mamba.norm", "ssm_norm", 0 },
+    { "mamba.out_proj", "ssm_out", 0 },
+    { "shared_mlp.input_linear", "ffn_gate", TG_HF_HALVES },
+    { "shared_mlp.input_linear", "ffn_up", TG_HF_HALVES },
+    { "shared_mlp.output_linear", "ffn_down", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_size sizes[] = {
+    { "vocab_size", "vocab_size", -1 },
+    { "num_hidden_layers", "block_count", 0 },
+    { "hidden_size", "embedding_length", 0 },
+    { "shared_intermediate_size", "feed_forward_length", 0 },
+    { "max_position_embeddings", "context_length", 0 },
+    { "num_attention_heads", "attention.head_count", 0 },
+    { "mamba_d_conv", "ssm.conv_kernel", 0 },
+    { "mamba_d_state", "ssm.state_size", 0 },
+    { "mamba_n_heads", "ssm.time_step_rank", 0 },
+    { "mamba_n_groups", "ssm.group_count", 0 },
+    { NULL, NULL, 0 },
+};
+static const char *const acts[] = { "silu", NULL };
+static const char *const switches[] = { "mamba_proj_bias", "attention_bias", "num_local_experts",
+                                        NULL };
+
+/* Scales, of which 1 is what is not said. */
+static const struct {
+    const char *theirs, *ours;
+} scales[] = {
+    { "attention_multiplier", "attention.scale" },
+    { "embedding_multiplier", "embedding_scale" },
+    { "residual_multiplier", "residual_scale" },
+    { "logits_scaling", "logit_scale" },
+};
+enum { N_SCALES = sizeof scales / sizeof scales[0] };
+
+/* Steps are at least 0 and have no limit: a list whose second value is no number. */
+static tg_status want_no_limit(tg_hf_values *m) {
+    const tg_json *limit = tg_hf_member(m, m->root, "time_step_limit");
+    const tg_json *low = limit ? tg_json_first(limit) : NULL;
+    double zero = -1;
+    if (!limit || (tg_json_kind(limit) == TG_JSON_ARRAY && limit->count == 2 &&
+                   tg_json_double(NULL, low, &zero) == TG_OK && zero == 0 &&
+                   tg_json_kind(tg_json_next(low)) != TG_JSON_NUMBER))
+        return TG_OK;
+    return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: time_step_limit: want none, have others",
+                   m->where);
+}
+
+static tg_status read(tg_hf_values *m) {
+    int64_t width = 0, heads = 0, expand = 2, head = 0;
+    tg_hf_member(m, m->root, "intermediate_size"); /* of experts */
+    tg_hf_member(m, m->root, "rope_parameters");   /* nothing turns */
+    tg_hf_member(m, m->root, "rope_theta");
+    tg_hf_member(m, m->root, "rope_scaling");
+    TG_TRY(want_no_limit(m));
+    TG_TRY(tg_hf_get_int(m, m->root, "hidden_size", &width));
+    TG_TRY(tg_hf_get_int(m, m->root, "mamba_n_heads", &heads));
+    if (tg_hf_member(m, m->root, "mamba_expand"))
+        TG_TRY(tg_hf_get_int(m, m->root, "mamba_expand", &expand));
+    const tg_json *said = tg_hf_member(m, m->root, "mamba_d_head");
+    if (said && !tg_json_is(said, "auto")) TG_TRY(tg_hf_get_int(m, m->root, "mamba_d_head", &head));
+    if (width > 65536 || expand > 64 || (head > 0 && head * heads != expand * width))
+        return tg_fail(m->g->ctx, TG_E_FORMAT,
+                       "%s: mamba_d_head: want heads of %d times the width in all, have %d of %d",
+                       m->where, (int)expand, (int)heads, (int)head);
+    tg_hf_put_int(m, "ssm.inner_size", expand * width);
+    tg_hf_put_bool(m, "rope.scaling.finetuned", false);
+    for (size_t i = 0; i < N_SCALES; i++) {
+        double scale = 1;
+        TG_TRY(tg_hf_get_float(m, m->root, scales[i].theirs, &scale));
+        tg_hf_put_float(m, scales[i].ours, scale);
+    }
+    return TG_OK;
+}
+
+static void put_int(tg_json_writer *w, const char *key, int64_t x) {
+    tg_json_key(w, key);
+    tg_json_put_int(w, x);
+}
+
+static void write(tg_json_writer *w, const tg_gguf *g) {
+    const tg_gguf_value *inner = tg_gguf_find(g, "granitehybrid.ssm.inner_size");
+    const tg_gguf_value *width = tg_gguf_find(g, "granitehybrid.embedding_length");
+    const tg_gguf_value *heads = tg_gguf_find(g, "granitehybrid.ssm.time_step_rank");
+    if (!inner || !width || !heads || width->whole < 1 || heads->whole < 1) return;
+    put_int(w, "num_local_experts", 0);
+    put_int(w, "num_experts_per_tok", 0);
+    put_int(w, "mamba_expand", inner->whole / width->whole);
+    put_int(w, "mamba_d_head", inner->whole / heads->whole);
+    tg_json_key(w, "position_embedding_type");
+    tg_json_put_string(w, "nope");
+    for (size_t i = 0; i < N_SCALES; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "granitehybrid.%s", scales[i].ours);
+        const tg_gguf_value *v = tg_gguf_find(g, key);
+        tg_json_key(w, scales[i].theirs);
+        tg_json_put_float(w, v ? (float)v->real : 1);
+    }
+}
+
+static const tg_hf_family hf = {
+    .model_type = "granitemoehybrid",
+    .arch = "granitehybrid",
+    .class = "GraniteMoeHybridForCausalLM",
+    .prefix = "model.",
+    .layers = "layers.",
+    .eps_theirs = "rms_norm_eps",
+    .eps_ours = "attention.layer_norm_rms_epsilon",
+    .eps = 1e-6,
+    .head = "lm_head",
+    .ignored = tg_llama_ignored,
+    .top = top,
+    .block = block,
+    .sizes = sizes,
+    .act_key = "hidden_act",
+    .acts = acts,
+    .switches = switches,
+    .other_layer = "mamba",
+    .other_now = "linear_attention",
+    .attention_layer = "attention",
+    .positions = "nope",
+    .read = read,
+    .write = write,
+};
+
+const tg_family tg_family_granitehybrid = {
+    .name = "granitehybrid",
+    .doc = "Granite 4 H, dense",
+    .label = "Granite 4 H",
+    .wants = wants,
+    .n_wants = sizeof wants / sizeof wants[0],
+    .hf = { &hf },
+    .fresh = true,
+    .other = TG_LAYER_MAMBA2,
+    .attention_every = 4,
+    .complete = complete,
+    .config = config,
+    .graph = graph,
+};

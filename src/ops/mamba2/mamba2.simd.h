@@ -1,0 +1,487 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * mamba2.simd.h - mamba2, mamba2_cached and mamba2_grad, sixteen columns at a time.
+ *
+ * One description serves whole sequences and rows behind a cache, which so have the same bits: rows
+ * go on from a state one by one, however they are cut. Units are columns of the convolution, then
+ * heads; a head's state stays in the first two caches while rows go by.
+ */
+#include "ir/op.h"
+#include "ops/attention/pages.h"
+#include "ops/mamba2/mamba2_rules.h"
+#include "simd/vmath.h"
+
+/* ------------------------------------------------------------------------------------ convolution
+ */
+
+/* Columns [c, c + n) of it: taps [L][16], the oldest first, and what is added. */
+typedef struct columns {
+    const mamba *m;
+    size_t c, n;
+    float taps[TG_CONV_TAPS_MAX * 16], bias[16];
+} columns;
+
+TG_OUT_OF_LINE void columns_begin(columns *k, const mamba *m, size_t block, const float *w,
+                                  const float *bias) {
+    *k = (columns) { .m = m, .c = 16 * block, .n = tg_min_size(16, m->K - 16 * block) };
+    for (size_t i = 0; i < k->n; i++) {
+        k->bias[i] = bias[k->c + i];
+        for (size_t j = 0; j < m->L; j++) k->taps[16 * j + i] = w[(k->c + i) * m->L + j];
+    }
+}
+
+/* Rows of a sequence: z of the first, and the L-1 rows [K] before it; NULL: there are none. */
+typedef struct rows {
+    const float *z, *before;
+    size_t n;
+} rows;
+
+/* The columns of row i, or of one before the first; NULL: zeros. */
+static inline const float *column(const columns *k, const rows *r, size_t i, size_t back) {
+    if (back <= i) return r->z + (i - back) * k->m->Z + k->m->I + k->c;
+    return r->before ? r->before + (k->m->L - 1 + i - back) * k->m->K + k->c : NULL;
+}
+
+/* Before SiLU. */
+TG_OUT_OF_LINE void columns_sum(const columns *k, const rows *r, size_t i, float out[16]) {
+    tg_v sum = tg_vload(k->bias);
+    for (size_t back = k->m->L; back-- > 0;) {
+        const float *from = column(k, r, i, back);
+        if (!from) continue;
+        sum = tg_vfma(tg_vload(k->taps + 16 * (k->m->L - 1 - back)), tg_vload_n(from, k->n), sum);
+    }
+    tg_vstore(out, sum);
+}
+
+/* u [n][K] */
+TG_OUT_OF_LINE void columns_run(const columns *k, const rows *r, float *u) {
+    float sum[16];
+    for (size_t i = 0; i < r->n; i++) {
+        columns_sum(k, r, i, sum);
+        tg_vstore_n(u + i * k->m->K + k->c, tg_vsilu(tg_vload(sum)), k->n);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------ heads
+ */
+
+/* A row at a head: its columns of the convolution, and its numbers. */
+typedef struct at_head {
+    const float *x, *b, *c;
+    float step, kept, skip;
+    double decay, slope; /* the log of what is kept in a step of 1; of softplus */
+} at_head;
+
+static at_head head_at(const mamba *m, size_t h, const float *z, const float *u,
+                       const float *heads) {
+    const double decay = mamba_decay(m, heads, h), step = mamba_step(m, z, heads, h);
+    return (at_head) {
+        .x = u + h * m->P,
+        .b = u + mamba_b(m, h),
+        .c = u + mamba_b(m, h) + m->G * m->N,
+        .step = (float)step,
+        .kept = (float)tg_exp((double)(float)step * decay),
+        .skip = heads[2 * m->H + h],
+        .decay = decay,
+        .slope = mamba_sigmoid((double)z[m->I + m->K + h] + (double)heads[h]),
+    };
+}
+
+/* Sixteen columns, or n of them: [N][n] of a state. n is a constant where it is 16. */
+static inline __attribute__((always_inline)) void advance_block(const at_head *k, size_t N,
+                                                                const float *from, float *to,
+                                                                const float *x, float *y,
+                                                                size_t n) {
+    const tg_v v = tg_vload_n(x, n), kept = tg_vset(k->kept);
+    const tg_v more = tg_vmul(tg_vset(k->step), v);
+    tg_v sum = tg_vmul(tg_vset(k->skip), v);
+    for (size_t i = 0; i < N; i++) {
+        const tg_v s = tg_vfma(tg_vset(k->b[i]), more, tg_vmul(kept, tg_vload_n(from + i * n, n)));
+        tg_vstore_n(to + i * n, s, n);
+        sum = tg_vfma(tg_vset(k->c[i]), s, sum);
+    }
+    tg_vstore_n(y, sum, n);
+}
+
+/* y [P] before the gate; from and to may be the same. */
+TG_OUT_OF_LINE void advance(const mamba *m, const at_head *k, const float *from, float *to,
+                            float *y) {
+    for (size_t p = 0; p < m->P; p += 16) {
+        const size_t n = tg_min_size(16, m->P - p);
+        if (n == 16)
+            advance_block(k, m->N, from + p * m->N, to + p * m->N, k->x + p, y + p, 16);
+        else
+            advance_block(k, m->N, from + p * m->N, to + p * m->N, k->x + p, y + p, n);
+    }
+}
+
+/* Rows at head h, on a state [P,N] of its own. y [n][I]. */
+TG_OUT_OF_LINE void head_run(const mamba *m, size_t h, const rows *r, const float *u,
+                             const float *heads, float *state, float *y) {
+    for (size_t i = 0; i < r->n; i++) {
+        const float *gate = r->z + i * m->Z + h * m->P;
+        float *to = y + i * m->I + h * m->P;
+        const at_head k = head_at(m, h, r->z + i * m->Z, u + i * m->K, heads);
+        advance(m, &k, state, state, to);
+        for (size_t p = 0; p < m->P; p += 16) {
+            const size_t n = tg_min_size(16, m->P - p);
+            tg_vstore_n(to + p, tg_vmul(tg_vload_n(to + p, n), tg_vsilu(tg_vload_n(gate + p, n))),
+                        n);
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------- sequences
+ */
+
+static mamba sizes(const tg_args *a) { return mamba_of(&a->attr, a->in_type[1].dim[1]); }
+static rows sequence(const tg_args *a, const mamba *m, size_t b) {
+    const size_t T = a->in_type[0].dim[1];
+    return (rows) { (const float *)a->in[0] + b * T * m->Z, NULL, T };
+}
+static size_t column_units(const tg_args *a) {
+    const mamba m = sizes(a);
+    return tg_units(m.K, 16);
+}
+static size_t head_units(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
+static size_t u_elems(const tg_args *a) {
+    const mamba m = sizes(a);
+    return tg_type_rows(&a->in_type[0]) * m.K;
+}
+static size_t u_bytes(const tg_args *a) { return u_elems(a) * sizeof(float); }
+static size_t state_bytes(const tg_args *a) {
+    return (size_t)a->attr.i[1] * (size_t)a->attr.i[3] * sizeof(float);
+}
+
+static void run_columns(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = sizes(a);
+    for (size_t unit = begin; unit < end; unit++) {
+        columns k;
+        columns_begin(&k, &m, unit, a->in[1], a->in[2]);
+        for (size_t b = 0; b < a->in_type[0].dim[0]; b++) {
+            const rows r = sequence(a, &m, b);
+            columns_run(&k, &r, (float *)a->scratch + b * r.n * m.K);
+        }
+    }
+}
+
+static void run_heads(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = sizes(a);
+    for (size_t unit = begin; unit < end; unit++) {
+        const size_t b = unit / m.H;
+        const rows r = sequence(a, &m, b);
+        memset(a->local, 0, state_bytes(a));
+        head_run(&m, unit % m.H, &r, (const float *)a->scratch + b * r.n * m.K, a->in[3], a->local,
+                 (float *)a->out[0] + b * r.n * m.I);
+    }
+}
+
+static const tg_variant sequences[] = {
+    { .name = "heads",
+      .phase = { { column_units, run_columns }, { head_units, run_heads } },
+      .scratch_bytes = u_bytes,
+      .local_bytes = state_bytes },
+};
+TG_KERNELS(mamba2, sequences);
+
+/* ---------------------------------------------------------------------------------- behind a cache
+ */
+
+/* Rows of one sequence in a call, and the states [E] that they go on from and leave. */
+typedef struct part {
+    rows rows;
+    const float *from; /* NULL: zeros */
+    float *to;
+} part;
+
+static mamba cached_sizes(const tg_args *a) { return mamba_of(&a->attr, a->in_type[4].dim[1]); }
+
+static part part_at(const tg_args *a, const mamba *m, size_t r) {
+    const int32_t *at = a->in[2], *slots = a->in[3];
+    const size_t P = a->in_type[1].dim[0], E = mamba_state_elems(m);
+    const int32_t *own = slots + 2 * tg_clamp_id(at[2 * r], a->in_type[3].dim[0]);
+    float *states = a->out[1];
+    const float *from = at[2 * r + 1] > 0 ? states + tg_clamp_id(own[0], P) * E : NULL;
+    return (part) { { (const float *)a->in[0] + r * m->Z, from,
+                      tg_paged_run(at, r, a->in_type[0].dim[0]) },
+                    from,
+                    states + tg_clamp_id(own[1], P) * E };
+}
+
+static size_t cached_column_units(const tg_args *a) {
+    const mamba m = cached_sizes(a);
+    return tg_units(m.K, 16);
+}
+
+/* The newest L-1 rows of what the convolution saw. */
+static void keep(const columns *k, const part *p) {
+    const mamba *m = k->m;
+    for (size_t j = 0; j + 1 < m->L; j++) {
+        const size_t back = m->L - 1 - j; /* from the row behind the last */
+        const float *from = column(k, &p->rows, p->rows.n, back);
+        float *to = p->to + j * m->K + k->c;
+        for (size_t i = 0; i < k->n; i++) to[i] = from ? from[i] : 0;
+    }
+}
+
+static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = cached_sizes(a);
+    for (size_t unit = begin; unit < end; unit++) {
+        columns k;
+        columns_begin(&k, &m, unit, a->in[4], a->in[5]);
+        for (size_t r = 0; r < a->in_type[0].dim[0];) {
+            const part p = part_at(a, &m, r);
+            columns_run(&k, &p.rows, (float *)a->scratch + r * m.K);
+            keep(&k, &p);
+            r += p.rows.n;
+        }
+    }
+}
+
+static size_t cached_head_units(const tg_args *a) { return (size_t)a->attr.i[0]; }
+static size_t cached_u_bytes(const tg_args *a) {
+    const mamba m = cached_sizes(a);
+    return a->in_type[0].dim[0] * m.K * sizeof(float);
+}
+
+static void run_cached_heads(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = cached_sizes(a);
+    for (size_t h = begin; h < end; h++)
+        for (size_t r = 0; r < a->in_type[0].dim[0];) {
+            const part p = part_at(a, &m, r);
+            const size_t first = mamba_at(&m, h, 0, 0);
+            float *state = p.to + first;
+            if (p.from)
+                memcpy(state, p.from + first, state_bytes(a));
+            else
+                memset(state, 0, state_bytes(a));
+            head_run(&m, h, &p.rows, (const float *)a->scratch + r * m.K, a->in[6], state,
+                     (float *)a->out[0] + r * m.I);
+            r += p.rows.n;
+        }
+}
+
+static const tg_variant cached[] = {
+    { .name = "heads",
+      .phase = { { cached_column_units, run_cached_columns },
+                 { cached_head_units, run_cached_heads } },
+      .scratch_bytes = cached_u_bytes },
+};
+TG_KERNELS(mamba2_cached, cached);
+
+/* -------------------------------------------------------------------------------------- gradient
+ */
+
+/* States are computed again from every sixteenth one, which is kept. The other number is how many
+ * rows of taps' gradients are summed in floats before they are added to the rest: part of the
+ * result. */
+enum { STRIDE = 16, PIECE_ROWS = 32 };
+
+/* The worker's own memory: [P,N] each, but for rows [P]. */
+typedef struct back_memory {
+    float *d, *state, *kept; /* of the state's gradient; [STRIDE + 1]; [T / STRIDE] */
+    float *g, *y;
+} back_memory;
+
+static size_t back_bytes(const tg_args *a) {
+    const size_t T = a->in_type[0].dim[1];
+    return state_bytes(a) * (STRIDE + 2 + tg_units(T, STRIDE)) +
+           2 * sizeof(float) * (size_t)a->attr.i[1];
+}
+static back_memory back_memory_of(const tg_args *a) {
+    const size_t each = (size_t)a->attr.i[1] * (size_t)a->attr.i[3];
+    float *d = a->local, *kept = d + (STRIDE + 2) * each;
+    float *g = kept + tg_units(a->in_type[0].dim[1], STRIDE) * each;
+    return (back_memory) { d, d + each, kept, g, g + a->attr.i[1] };
+}
+
+/* du: where the row's gradients of the convolution go, those of B and C added. sums: of a and d. */
+static void back_row(const mamba *m, size_t h, const at_head *k, const float *before,
+                     const float *state, const back_memory *w, float *du, double sums[2]) {
+    float *db = du + mamba_b(m, h), *dc = db + m->G * m->N;
+    double step = 0, kept = 0;
+    for (size_t p = 0; p < m->P; p += 16) {
+        const size_t n = tg_min_size(16, m->P - p);
+        const tg_v g = tg_vload_n(w->g + p, n), x = tg_vload_n(k->x + p, n);
+        const tg_v more = tg_vmul(tg_vset(k->step), x);
+        tg_v dx = tg_vzero(), q = tg_vzero();
+        for (size_t i = 0; i < m->N; i++) {
+            const size_t at = p * m->N + i * n;
+            const tg_v d = tg_vfma(tg_vset(k->c[i]), g, tg_vload_n(w->d + at, n));
+            dc[i] += tg_vsum(tg_vmul(tg_vload_n(state + at, n), g));
+            db[i] += tg_vsum(tg_vmul(d, more));
+            dx = tg_vfma(tg_vset(k->b[i]), d, dx);
+            q = tg_vfma(d, tg_vload_n(before + at, n), q);
+            tg_vstore_n(w->d + at, tg_vmul(tg_vset(k->kept), d), n);
+        }
+        step += (double)tg_vsum(tg_vmul(x, dx));
+        kept += (double)tg_vsum(q);
+        sums[1] += (double)tg_vsum(tg_vmul(g, x));
+        dx = tg_vfma(tg_vset(k->step), dx, tg_vmul(tg_vset(k->skip), g));
+        tg_vstore_n(du + h * m->P + p, dx, n);
+    }
+    kept *= (double)k->kept * k->decay;
+    sums[0] += kept * (double)k->step;
+    du[m->K + h] = (float)((step + kept) * k->slope);
+}
+
+/* g = dy silu(gate); and dgate by what came out of the state before the gate, where asked. */
+static void back_gate(const mamba *m, const float *gate, const float *dy, const back_memory *w,
+                      float *dgate) {
+    for (size_t p = 0; p < m->P; p += 16) {
+        const size_t n = tg_min_size(16, m->P - p);
+        const tg_v z = tg_vload_n(gate + p, n), d = tg_vload_n(dy + p, n);
+        tg_vstore_n(w->g + p, tg_vmul(d, tg_vsilu(z)), n);
+        if (dgate)
+            tg_vstore_n(dgate + p, tg_vmul(tg_vmul(d, tg_vload_n(w->y + p, n)), tg_vsilu_d(z)), n);
+    }
+}
+
+/* A sequence at a head: once forwards, then backwards from one kept state to the one before. */
+static void back_head(const tg_args *a, const mamba *m, size_t b, size_t h, double sums[2]) {
+    const size_t each = m->P * m->N;
+    const back_memory w = back_memory_of(a);
+    const rows r = sequence(a, m, b);
+    const float *u = (const float *)a->scratch + b * r.n * m->K;
+    const float *dy = (const float *)a->in[4] + b * r.n * m->I + h * m->P;
+    float *dz = (float *)a->out[0] + b * r.n * m->Z;
+    memset(w.d, 0, 2 * each * sizeof(float));
+    for (size_t t = 0; t < r.n; t++) {
+        const at_head k = head_at(m, h, r.z + t * m->Z, u + t * m->K, a->in[3]);
+        if (t % STRIDE == 0) memcpy(w.kept + t / STRIDE * each, w.state, each * sizeof(float));
+        advance(m, &k, w.state, w.state, w.y);
+        back_gate(m, r.z + t * m->Z + h * m->P, dy + t * m->I, &w, dz + t * m->Z + h * m->P);
+    }
+    for (size_t end = r.n; end > 0;) {
+        const size_t first = (end - 1) / STRIDE * STRIDE;
+        memcpy(w.state, w.kept + first / STRIDE * each, each * sizeof(float));
+        for (size_t t = first; t < end; t++) {
+            const at_head k = head_at(m, h, r.z + t * m->Z, u + t * m->K, a->in[3]);
+            float *from = w.state + (t - first) * each;
+            advance(m, &k, from, from + each, w.y);
+        }
+        for (size_t t = end; t-- > first;) {
+            const at_head k = head_at(m, h, r.z + t * m->Z, u + t * m->K, a->in[3]);
+            const float *before = w.state + (t - first) * each;
+            back_gate(m, r.z + t * m->Z + h * m->P, dy + t * m->I, &w, NULL);
+            back_row(m, h, &k, before, before + each, &w, dz + t * m->Z + m->I, sums);
+        }
+        end = first;
+    }
+}
+
+/* Units are groups of sequences, since a group's heads add up in the gradients of B and C. */
+static size_t back_units(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[2]; }
+static size_t back_scratch_bytes(const tg_args *a) {
+    return (u_elems(a) + 2 * head_units(a)) * sizeof(float);
+}
+
+static void run_back(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = sizes(a);
+    const size_t T = a->in_type[0].dim[1], each = m.H / m.G;
+    for (size_t unit = begin; unit < end; unit++) {
+        const size_t b = unit / m.G, g = unit % m.G;
+        float *dz = (float *)a->out[0] + b * T * m.Z + m.I + m.I + g * m.N;
+        for (size_t t = 0; t < T; t++) {
+            memset(dz + t * m.Z, 0, m.N * sizeof(float));
+            memset(dz + t * m.Z + m.G * m.N, 0, m.N * sizeof(float));
+        }
+        for (size_t h = g * each; h < (g + 1) * each; h++) {
+            float *kept = (float *)a->scratch + u_elems(a) + 2 * (b * m.H + h);
+            double sums[2] = { 0, 0 };
+            back_head(a, &m, b, h, sums);
+            for (int i = 0; i < 2; i++) kept[i] = (float)sums[i];
+        }
+    }
+}
+
+static void put(float *to, double x, bool add) { *to = add ? *to + (float)x : (float)x; }
+
+/* The sums over sequences and rows of what heads have. */
+static void sum_heads(const tg_args *a, const mamba *m) {
+    const float *parts = (const float *)a->scratch + u_elems(a), *dz = a->out[0];
+    float *to = a->out[3];
+    for (size_t h = 0; h < m->H; h++) {
+        double bias = 0, decay = 0, skip = 0;
+        for (size_t r = 0; r < tg_type_rows(&a->in_type[0]); r++)
+            bias += (double)dz[r * m->Z + m->I + m->K + h];
+        for (size_t b = 0; b < a->in_type[0].dim[0]; b++) {
+            decay += (double)parts[2 * (b * m->H + h)];
+            skip += (double)parts[2 * (b * m->H + h) + 1];
+        }
+        put(to + h, bias, a->acc & 8);
+        put(to + m->H + h, decay, a->acc & 8);
+        put(to + 2 * m->H + h, skip, a->acc & 8);
+    }
+}
+
+typedef struct tap_sums {
+    float piece[(TG_CONV_TAPS_MAX + 1) * 16], all[(TG_CONV_TAPS_MAX + 1) * 16]; /* the bias last */
+} tap_sums;
+
+static void end_piece(const columns *k, tap_sums *s) {
+    for (size_t i = 0; i < 16 * (k->m->L + 1); i++) s->all[i] += s->piece[i];
+    memset(s->piece, 0, sizeof s->piece);
+}
+
+/* Rows rise, and none of the second pass reads one before it. */
+static void back_columns(const columns *k, const rows *r, float *dz, tap_sums *s) {
+    const mamba *m = k->m;
+    for (size_t t = 0; t < r->n; t++) {
+        float sum[16], *to = dz + t * m->Z + m->I + k->c;
+        columns_sum(k, r, t, sum);
+        const tg_v d = tg_vmul(tg_vload_n(to, k->n), tg_vsilu_d(tg_vload(sum)));
+        tg_vstore_n(to, d, k->n);
+        for (size_t back = 0; back < m->L && back <= t; back++) {
+            float *piece = s->piece + 16 * (m->L - 1 - back);
+            const tg_v z = tg_vload_n(column(k, r, t, back), k->n);
+            tg_vstore(piece, tg_vfma(d, z, tg_vload(piece)));
+        }
+        float *bias = s->piece + 16 * m->L;
+        tg_vstore(bias, tg_vadd(tg_vload(bias), d));
+        if ((t + 1) % PIECE_ROWS == 0 || t + 1 == r->n) end_piece(k, s);
+    }
+    for (size_t t = 0; t < r->n; t++) {
+        float *to = dz + t * m->Z + m->I + k->c;
+        tg_v sum = tg_vzero();
+        for (size_t i = 0; i < m->L && t + i < r->n; i++)
+            sum = tg_vfma(tg_vload(k->taps + 16 * (m->L - 1 - i)), tg_vload_n(to + i * m->Z, k->n),
+                          sum);
+        tg_vstore_n(to, sum, k->n);
+    }
+}
+
+/* The last unit is the heads'. */
+static size_t back_column_units(const tg_args *a) { return column_units(a) + 1; }
+static void run_back_columns(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = sizes(a);
+    for (size_t unit = begin; unit < end; unit++) {
+        if (unit == column_units(a)) {
+            sum_heads(a, &m);
+            continue;
+        }
+        columns k;
+        tap_sums s = { { 0 }, { 0 } };
+        columns_begin(&k, &m, unit, a->in[1], a->in[2]);
+        for (size_t b = 0; b < a->in_type[0].dim[0]; b++) {
+            const rows r = sequence(a, &m, b);
+            back_columns(&k, &r, (float *)a->out[0] + b * r.n * m.Z, &s);
+        }
+        for (size_t i = 0; i < k.n; i++) {
+            for (size_t j = 0; j < m.L; j++)
+                put((float *)a->out[1] + (k.c + i) * m.L + j, (double)s.all[16 * j + i],
+                    a->acc & 2);
+            put((float *)a->out[2] + k.c + i, (double)s.all[16 * m.L + i], a->acc & 4);
+        }
+    }
+}
+
+static const tg_variant gradient[] = {
+    { .name = "heads",
+      .phase = { { column_units, run_columns },
+                 { back_units, run_back },
+                 { back_column_units, run_back_columns } },
+      .scratch_bytes = back_scratch_bytes,
+      .local_bytes = back_bytes },
+};
+TG_KERNELS(mamba2_grad, gradient);
