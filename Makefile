@@ -226,9 +226,9 @@ WASM         := $(BUILD)/wasm
 # Recurrent layers take 13 KB of a module (gzip), which has no room for them: their ops and families
 # are native alone.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := mamba2 mamba2_grad mamba2_cached
+WASM_LACKS_OPS      := mamba2 mamba2_grad mamba2_cached scale
 WASM_LACKS_FAMILIES := granitehybrid
-WASM_LACKS          := src/ops/mamba2/% src/model/granite.c
+WASM_LACKS          := src/ops/mamba2/% src/ops/scale/% src/model/granite.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
@@ -242,10 +242,10 @@ WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/ba
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
 # The lists without what a module lacks, before the whole ones in the path of headers.
 WASM_LISTS   := $(addprefix $(BUILD)/gen/web/,ir/ops.def model/families.def simd_ops.h)
-$(BUILD)/gen/web/%.def: src/%.def
+$(BUILD)/gen/web/%.def: src/%.def Makefile
 	@mkdir -p $(@D)
 	@sed -E '/^TG_[A-Z]+\(($(subst $(blank),|,$(WASM_LACKS_OPS) $(WASM_LACKS_FAMILIES)))\)$$/d' $< > $@
-$(BUILD)/gen/web/simd_ops.h: $(BUILD)/gen/simd_ops.h
+$(BUILD)/gen/web/simd_ops.h: $(BUILD)/gen/simd_ops.h Makefile
 	@mkdir -p $(@D)
 	@sed -E '/^TG_[A-Z_]+\(($(subst $(blank),|,$(WASM_LACKS_OPS)))\)$$/d' $< > $@
 

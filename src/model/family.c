@@ -171,8 +171,7 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
                        where, c->family);
     TG_TRY(check_more(ctx, where, c));
     if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
-          c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0 &&
-          c->residual_scale >= 0 && c->logit_scale >= 0))
+          c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
         return tg_fail(ctx, TG_E_RANGE,
                        "%s: want eps in (0,1), bases above 1 and scales above 0, have other ones",
                        where);
@@ -186,6 +185,18 @@ static void order_layers(const tg_family *f, tg_model_config *c) {
         const bool all = (i + 1) % f->attention_every == 0 || i + 1 == c->layers;
         c->layer_kind[i] = (char)(all ? TG_LAYER_ATTENTION : f->other);
     }
+}
+
+/* Of the stream and of logits; families with states have some. */
+static tg_status check_scales(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    const bool some = tg_family_of(c)->other == TG_LAYER_MAMBA2;
+    const float most = some ? 1e6f : 0;
+    if (c->residual_scale >= 0 && c->residual_scale <= most && c->logit_scale >= 0 &&
+        c->logit_scale <= most)
+        return TG_OK;
+    return tg_fail(ctx, TG_E_UNSUPPORTED,
+                   "%s: residual_scale, logit_scale: want 0..%g, as %s has, have %g and %g", where,
+                   (double)most, c->family, (double)c->residual_scale, (double)c->logit_scale);
 }
 
 /* What a family makes of sizes that nobody gave. A configuration that was completed before, such as
@@ -212,6 +223,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
         if (c->rope_base[i] == 0) c->rope_base[i] = 1e4f;
     if (c->score_scale == 0 && c->head_size > 0)
         c->score_scale = (float)(1 / tg_sqrt((double)c->head_size));
+    TG_TRY(check_scales(ctx, where, c));
     return (f->check ? f->check : check)(ctx, where, c);
 }
 

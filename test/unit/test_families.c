@@ -145,6 +145,8 @@ static void wrong_sizes(void **state) {
           "ssm_groups: want some that divide 3 heads, have 2" },
         { { 2, 24, 4, 32, 256, 0, "granitehybrid", .ssm_state = 1025 },
           "ssm_state: want 1..1024, have 1025" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .residual_scale = 0.5F }, "want 0..0, as llama has" },
+        { { 2, 24, 4, 32, 256, 96, NULL, .logit_scale = 2 }, "want 0..0, as tinygpt has" },
         { { 2, 24, 4, 32, 256, 0, "llama", .ssm_heads = 3 }, "ssm_heads: want 0..0, have 3" },
         { { 2, 24, 4, 32, 256, 0, "llama", .conv_taps = 3 }, "conv_taps: want 0..0, have 3" },
     };
