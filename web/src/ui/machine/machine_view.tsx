@@ -45,7 +45,9 @@ function FindingRow({
           <Icon name={STATE_ICONS[state]} size={18} />
           <span class="unseen">{STATE_WORDS[state]}: </span>
         </span>
-        <Words>{name}</Words>
+        <span>
+          <Words>{name}</Words>
+        </span>
       </dt>
       <dd>
         <p class="machine-value">{value}</p>
