@@ -90,7 +90,7 @@ static void plain_row(const flash_head *x, float *p, size_t first, size_t t) {
     const size_t whole = first / LANES * LANES;
     float sum;
     for (size_t j = first; j <= t; j++) p[j] = row_dot(q, x->k.at + j * x->k.step, x->d);
-    cap_row(p, x->scale, x->cap, first, t + 1);
+    if (x->cap > 0) cap_dots(p + first, t + 1 - first, x->scale, x->cap);
     for (size_t j = whole; j < first; j++) p[j] = MINUS_INF;
     const float top = plain_softmax(p + whole, t + 1 - whole, x->scale, &sum);
     const tg_v m = tg_vset(top), l = tg_vset(sum);

@@ -254,7 +254,7 @@ static void plain_row(const tg_args *a, const float *qkv, float *dqkv, size_t b,
         p[j] = row_dot(q, qkv + j * s.row + k, d);
         ds[j] = row_dot(g, qkv + j * s.row + v, d);
     }
-    cap_row(p, scale, cap, first, t + 1);
+    if (cap > 0) cap_dots(p + first, t + 1 - first, scale, cap);
     drop_row(&dropped, ds, t, first, t + 1);
     /* Lanes beyond t, and before the window, make numbers that nobody reads. */
     for (size_t j = first / LANES * LANES; j <= t; j += LANES) {

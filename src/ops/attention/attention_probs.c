@@ -74,7 +74,6 @@ static const tg_case cases[] = {
     WINDOW(2, 37, 2, 1, 16, 0.25f, 11),
     WINDOW(1, 67, 1, 1, 16, 0.25f, 100),
     CAPPED(2, 37, 2, 1, 16, 1, 11, 2),
-    CAPPED(1, 67, 1, 1, 24, 1, 0, 1.5f),
 };
 
 static const char *const wgsl[] = {

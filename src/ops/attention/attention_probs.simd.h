@@ -19,10 +19,7 @@ static size_t units(const tg_args *a) {
  * as in attention, since scale is above 0. */
 static void softmax(float *p, size_t n, float scale, float cap) {
     tg_v top = tg_vset(MINUS_INF), sum = tg_vzero();
-    for (size_t j = 0; cap > 0 && j < n; j += LANES) {
-        const size_t m = tg_min_size(LANES, n - j);
-        tg_vstore_n(p + j, cap_dots(tg_vload_n(p + j, m), scale, cap), m);
-    }
+    if (cap > 0) cap_dots(p, n, scale, cap);
     for (size_t j = 0; j < n; j += LANES) {
         const size_t m = tg_min_size(LANES, n - j);
         const tg_v x = tg_vselect(tg_vfirst(m), tg_vload_n(p + j, m), tg_vset(MINUS_INF));

@@ -38,7 +38,12 @@ static void dots_of_row(tg_v s[KEY_VECS], const float *q, const float *kt, const
         for (int v = 0; v < KEY_VECS; v++)
             s[v] = tg_vfma(at, tg_vload(kt + c * TILE + v * LANES), s[v]);
     }
-    for (int v = 0; x->cap > 0 && v < KEY_VECS; v++) s[v] = cap_dots(s[v], x->scale, x->cap);
+    if (x->cap > 0) {
+        float dots[TILE];
+        for (int v = 0; v < KEY_VECS; v++) tg_vstore(dots + v * LANES, s[v]);
+        cap_dots(dots, TILE, x->scale, x->cap);
+        for (int v = 0; v < KEY_VECS; v++) s[v] = tg_vload(dots + v * LANES);
+    }
     UNROLL
     for (int v = 0; v < KEY_VECS; v++) {
         const size_t seen = clamp((ptrdiff_t)n - v * LANES, LANES);

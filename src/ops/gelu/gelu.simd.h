@@ -4,6 +4,7 @@
  */
 #include "ops/build.h"
 #include "ops/kernel.h"
+#include "simd/vcap.h"
 #include "simd/vec.h"
 #include "simd/vmath.h"
 
@@ -44,13 +45,9 @@ static void run_relu2(const tg_args *a, size_t begin, size_t end) {
 
 static bool is_cap(const tg_args *a) { return a->attr.i[0] == TG_ACT_SOFT_CAP; }
 static void run_cap(const tg_args *a, size_t begin, size_t end) {
-    const size_t stop = tg_min_size(end * UNIT, tg_type_elems(&a->in_type[0]));
-    const tg_v cap = tg_vset(a->attr.f[0]);
-    for (size_t i = begin * UNIT; i < stop; i += 16) {
-        const size_t n = tg_min_size(16, stop - i);
-        const tg_v x = tg_vload_n((const float *)a->in[0] + i, n);
-        tg_vstore_n((float *)a->out[0] + i, tg_vmul(tg_vtanh(tg_vdiv(x, cap)), cap), n);
-    }
+    const size_t from = begin * UNIT, stop = tg_min_size(end * UNIT, tg_type_elems(&a->in_type[0]));
+    const float cap = a->attr.f[0];
+    tg_vcap_n((float *)a->out[0] + from, (const float *)a->in[0] + from, stop - from, 1 / cap, cap);
 }
 
 static const tg_variant variants[] = {

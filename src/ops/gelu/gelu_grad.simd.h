@@ -4,6 +4,7 @@
  */
 #include "ops/build.h"
 #include "ops/kernel.h"
+#include "simd/vcap.h"
 #include "simd/vec.h"
 #include "simd/vmath.h"
 
@@ -46,14 +47,15 @@ static void run_relu2(const tg_args *a, size_t begin, size_t end) {
 }
 
 static bool is_cap(const tg_args *a) { return a->attr.i[0] == TG_ACT_SOFT_CAP; }
+/* A vector at a time, since dx may be dy. */
 static void run_cap(const tg_args *a, size_t begin, size_t end) {
     const size_t stop = tg_min_size(end * UNIT, tg_type_elems(&a->in_type[0]));
-    const tg_v cap = tg_vset(a->attr.f[0]), one = tg_vset(1);
     for (size_t i = begin * UNIT; i < stop; i += 16) {
         const size_t n = tg_min_size(16, stop - i);
-        const tg_v t = tg_vtanh(tg_vdiv(tg_vload_n((const float *)a->in[0] + i, n), cap));
-        const tg_v dy = tg_vload_n((const float *)a->in[1] + i, n);
-        tg_vstore_n((float *)a->out[0] + i, tg_vmul(dy, tg_vfnma(t, t, one)), n);
+        float tanhs[16];
+        tg_vcap_n(tanhs, (const float *)a->in[0] + i, n, 1 / a->attr.f[0], 1);
+        const tg_v t = tg_vload_n(tanhs, n), dy = tg_vload_n((const float *)a->in[1] + i, n);
+        tg_vstore_n((float *)a->out[0] + i, tg_vmul(dy, tg_vfnma(t, t, tg_vset(1))), n);
     }
 }
 

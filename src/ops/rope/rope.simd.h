@@ -40,7 +40,8 @@ static void turn(const float *x, float *y, const float *norm, const float *table
 }
 
 /* Queries (0) or keys (1) of a row. Sums are there before anything is written. */
-static void turn_all(const tg_args *a, int which, const float *x, float *y, const float *table) {
+TG_OUT_OF_LINE void turn_all(const tg_args *a, int which, const float *x, float *y,
+                             const float *table) {
     const tg_normed s = tg_normed_of(&a->attr, which);
     const float *norm = a->in[2 + which];
     const size_t d = (size_t)a->attr.i[2], turned = a->in_type[1].dim[1];

@@ -41,8 +41,8 @@ static void turn_back(const float *dy, float *dx, const float *table, size_t tur
 }
 
 /* dx holds the gradient of the norm's result, and then that of x; dnorm is whole vectors. */
-static void norm_back(const float *x, float *dx, const float *norm, float *dnorm, size_t d,
-                      float eps) {
+TG_OUT_OF_LINE void norm_back(const float *x, float *dx, const float *norm, float *dnorm, size_t d,
+                              float eps) {
     const tg_v scale = tg_vset(rms_scale(x, d, eps));
     tg_v sum = tg_vzero();
     for (size_t i = 0; i < d; i += 16) {
