@@ -135,6 +135,8 @@ void tg_json_put_uint(tg_json_writer *w, uint64_t value);
 /* Shortest text that reads back as the same number; null for NaN and infinity, which JSON lacks. */
 void tg_json_put_double(tg_json_writer *w, double value);
 void tg_json_put_float(tg_json_writer *w, float value);
+/* With a point where the number is whole, for readers that tell 4.0 from 4. */
+void tg_json_put_real(tg_json_writer *w, double value);
 void tg_json_put_bool(tg_json_writer *w, bool value);
 void tg_json_put_null(tg_json_writer *w);
 

@@ -145,6 +145,14 @@ void tg_json_put_double(tg_json_writer *w, double value) {
     tg_buf_append(w->out, finite ? text : "null", finite ? length : 4);
 }
 
+void tg_json_put_real(tg_json_writer *w, double value) {
+    char text[TG_NUMBER_BYTES];
+    tg_format_double(value, text);
+    tg_json_put_double(w, value);
+    if (!strchr(text, '.') && !strchr(text, 'e') && !strchr(text, 'n'))
+        tg_buf_append(w->out, ".0", 2);
+}
+
 /* Not as a double: 0.1f would become 0.10000000149011612. */
 void tg_json_put_float(tg_json_writer *w, float value) {
     char text[TG_NUMBER_BYTES];

@@ -79,7 +79,9 @@ typedef struct tg_hf_family {
     bool rope;
     int32_t window_every; /* of so many layers, one sees all, unless a file says another thing; 0:
                              they do not differ */
-    bool local_rope;      /* layers with a window turn by a base of their own */
+    bool query_scalar;    /* scores are divided by the root of query_pre_attn_scalar */
+    bool local_rope;      /* layers with a window turn by a base of their own, and unstretched */
+    double local_base;    /* that, where config.json has none */
     bool all_windowed;    /* all layers see the window, unless it is null */
     bool longrope;        /* factors by the length of texts; a part of a head may turn */
     bool says_biases;     /* attention_bias and mlp_bias say what its layers have */

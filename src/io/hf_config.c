@@ -342,7 +342,7 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, 
     const bool yarn = tg_json_is(kind, "yarn");
     if (m->family->longrope && (yarn || tg_json_is(kind, "longrope") || tg_json_is(kind, "su")))
         return put_longrope(m, rope, turned);
-    if (yarn && !m->family->window_every) return put_yarn(m, rope);
+    if (yarn && !m->family->query_scalar) return put_yarn(m, rope);
     if (tg_json_is(kind, "llama3") && !m->family->window_every) return put_llama3(m, rope, base);
     if (!tg_json_is(kind, "linear"))
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
@@ -356,7 +356,7 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, 
 
 /* Layers with a window turn by a base of their own, and are not scaled. */
 static tg_status put_local_rope(tg_hf_values *m, const tg_json *windowed) {
-    double local = 1e4;
+    double local = m->family->local_base;
     TG_TRY(tg_hf_get_float(m, m->root, "rope_local_base_freq", &local));
     if (windowed) TG_TRY(tg_hf_get_float(m, windowed, "rope_theta", &local));
     tg_hf_put_float(m, "rope.freq_base_swa", local);
@@ -399,8 +399,10 @@ static tg_status put_windows(tg_hf_values *m) {
     double scalar = 256;
     const int32_t usual = m->family->window_every;
     int64_t period = usual, layer = 0;
-    TG_TRY(tg_hf_get_float(m, m->root, "query_pre_attn_scalar", &scalar));
-    tg_hf_put_float(m, "attention.scale", 1 / tg_sqrt(scalar));
+    if (m->family->query_scalar) {
+        TG_TRY(tg_hf_get_float(m, m->root, "query_pre_attn_scalar", &scalar));
+        tg_hf_put_float(m, "attention.scale", 1 / tg_sqrt(scalar));
+    }
     if (types) {
         const tg_json *t = tg_json_first(types);
         for (period = 1; t && tg_json_is(t, "sliding_attention"); t = tg_json_next(t)) period++;

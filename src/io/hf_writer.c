@@ -318,6 +318,26 @@ static tg_status put_stretched(tg_json_writer *w, const tg_gguf *g, const tg_hf_
     return TG_OK;
 }
 
+/* Gemma 3's class has a key for the base of windows; OLMo 3's takes its own, whatever rope_theta
+ * is.
+ */
+static tg_status put_local_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_value *local = value(g, f, "rope.freq_base_swa");
+    const tg_gguf_value *base = value(g, f, "rope.freq_base");
+    if (!f->local_rope) return TG_OK;
+    if (f->query_scalar) {
+        if (!local) put_double(w, "rope_local_base_freq", f->local_base);
+        put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
+        return TG_OK;
+    }
+    if (!local) local = base;
+    if (local && local->real == f->local_base) return TG_OK;
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                   "%s: safetensors: want windows that turn by %g, which is all that the "
+                   "config.json of %s can say, have %g",
+                   g->path, f->local_base, f->model_type, local ? local->real : 0);
+}
+
 /* Nothing at all is written where positions are not scaled. Both names of the key: older libraries
  * look for "type". */
 static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
@@ -327,9 +347,7 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     bool llama3;
     TG_TRY(find_llama3(g, f, &rule, &llama3));
     put_float(w, g, f, "rope.freq_base", "rope_theta");
-    if (f->local_rope && !value(g, f, "rope.freq_base_swa"))
-        put_double(w, "rope_local_base_freq", 10000);
-    if (f->local_rope) put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
+    TG_TRY(put_local_rope(w, g, f));
     const tg_gguf_value *kind = value(g, f, "rope.scaling.type");
     const bool off = is_kind(kind, "none"), yarn = is_kind(kind, "yarn");
     const tg_gguf_value *part = value(g, f, "rope.dimension_count");
@@ -365,7 +383,8 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
     const double divisor = scale && scale->real > 0 ? 1 / (scale->real * scale->real)
                            : head                   ? (double)head->whole
                                                     : 256;
-    put_double(w, "query_pre_attn_scalar", tg_floor(divisor * 1024 + 0.5) / 1024);
+    if (f->query_scalar)
+        put_double(w, "query_pre_attn_scalar", tg_floor(divisor * 1024 + 0.5) / 1024);
     const tg_gguf_value *period = value(g, f, "attention.sliding_window_pattern");
     if (!period) return;
     tg_json_key(w, "sliding_window_pattern");

@@ -153,7 +153,7 @@ static void write_cap(tg_json_writer *w, const tg_gguf *g, const char *ours, dou
     tg_json_key(w, ours + strlen("gemma2."));
     if (v) cap = v->real;
     if (cap > 0)
-        tg_json_put_double(w, cap);
+        tg_json_put_real(w, cap);
     else
         tg_json_put_null(w);
 }
@@ -188,7 +188,8 @@ static void write_caps(tg_json_writer *w, const tg_gguf *g) {
                                            .config = config##n,                                    \
                                            .graph = graph,                                         \
                                            __VA_ARGS__ }
-HF(2, "gemma2", .window_every = 2, .read = read_caps, .write = write_caps);
-HF(3, "gemma3_text", .window_every = 6, .local_rope = true, .rope_base = 1e6);
+HF(2, "gemma2", .window_every = 2, .query_scalar = true, .read = read_caps, .write = write_caps);
+HF(3, "gemma3_text", .window_every = 6, .query_scalar = true, .local_rope = true, .local_base = 1e4,
+   .rope_base = 1e6);
 FAMILY(2, .caps = true);
 FAMILY(3, .caps = false);

@@ -187,8 +187,9 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
         char name[32];
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
         tg_value *freq = state(n, name, tg_type_1d(TG_F32, tg_config_turned(c) / 2));
+        const float scale = base == TG_FREQ_WINDOW ? 0 : c->rope_scale;
         n->turn[base] =
-            tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache, c->rope_scale);
+            tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache, scale);
     }
     return tg_rope(n->g, qkv, n->turn[base], q, k, &heads);
 }

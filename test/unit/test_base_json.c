@@ -531,6 +531,8 @@ static void written(void **state) {
     tg_json_begin_array(&w);
     tg_json_put_double(&w, 0.1);
     tg_json_put_float(&w, 0.1f);
+    tg_json_put_real(&w, 30);
+    tg_json_put_real(&w, 0.5);
     tg_json_put_double(&w, TG_NAN);
     tg_json_put_float(&w, (float)-TG_INF);
     tg_json_begin_array(&w);
@@ -547,7 +549,7 @@ static void written(void **state) {
     assert_string_equal(
         tg_buf_text(&out),
         "{\"i\":-9223372036854775808,\"u\":18446744073709551615,"
-        "\"list\":[0.1,0.1,null,null,[],{},null],"
+        "\"list\":[0.1,0.1,30.0,0.5,null,null,[],{},null],"
         "\"quote \\\" and \\n\":true,"
         "\"bytes\":\"a\\u0000\\u001f\x7f\xef\xbf\xbd\xc3\xa9\xef\xbf\xbd\xef\xbf\xbd\"}");
     const tg_json *root;

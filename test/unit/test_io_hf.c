@@ -95,6 +95,7 @@ static void check(const char *what, tg_status want, const char *says) {
 #define LLAMA   COMMON("llama") TIED
 #define QWEN2   COMMON("qwen2") TIED
 #define GEMMA   COMMON("gemma3_text") "}"
+#define OLMO3   COMMON("olmo3") TIED
 #define GEMMA2  COMMON("gemma2") "}"
 #define MISTRAL COMMON("mistral") TIED
 #define SMOLLM3 COMMON("smollm3") "}"
@@ -197,6 +198,9 @@ static const row rows[] = {
       "llama.rope.scaling.original_context_length=8" },
     { LLAMA, YARN(",\"beta_fast\":16"), ODD, "bounds of 32 and 1" },
     { LLAMA, YARN(",\"mscale\":1"), ODD, "rope: mscale: want no such key" },
+    { OLMO3, "", TG_OK, "olmo2.attention.sliding_window=4096" },
+    { OLMO3, "", TG_OK, "!olmo2.attention.scale" },
+    { OLMO3, "\"rope_theta\":7", TG_OK, "olmo2.rope.freq_base_swa=500000" },
     { GEMMA2, "", TG_OK, "gemma2.attn_logit_softcapping=50" },
     { GEMMA2, "\"attn_logit_softcapping\":null", TG_OK, "gemma2.attn_logit_softcapping=0" },
     { GEMMA2, "\"final_logit_softcapping\":7", TG_OK, "gemma2.final_logit_softcapping=7" },

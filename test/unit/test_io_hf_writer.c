@@ -27,6 +27,7 @@ typedef struct row {
 #define LLAMA  "general.architecture:llama "
 #define YARN   "llama.rope.scaling.type:yarn llama.rope.scaling.factor=4 "
 #define GEMMA  "general.architecture:gemma3 "
+#define OLMO3  "general.architecture:olmo2 olmo2.attention.sliding_window=9 olmo2.context_length=64 "
 #define GPT2   "general.architecture:gpt2 "
 #define BERT   "general.architecture:bert "
 #define ODD    TG_E_UNSUPPORTED
@@ -89,6 +90,8 @@ static const row rows[] = {
     { GEMMA "gemma3.attention.sliding_window_pattern=3", "", TG_OK,
       "\"sliding_window_pattern\":3" },
     { GEMMA, "", TG_OK, "!sliding_window_pattern" },
+    { OLMO3 "olmo2.rope.freq_base=500000", "", TG_OK, "\"model_type\":\"olmo3\"" },
+    { OLMO3 "olmo2.rope.freq_base=7", "", ODD, "want windows that turn by 500000, which is all" },
     /* tokens, sampling, pooling */
     { LLAMA "tokenizer.ggml.eos_token_id=7", "", TG_OK,
       "\"eos_token_id\":7,\"bos_token_id\":null,\"pad_token_id\":null" },

@@ -57,6 +57,8 @@ static const struct {
     { "gemma2", "gemma2", NULL },
     { "olmo2.gguf", "olmo2", NULL }, /* norms of all heads together */
     { "olmo2", "olmo2", NULL },
+    { "olmo3.gguf", "olmo3", NULL }, /* YaRN, but not in layers with a window */
+    { "olmo3", "olmo3", NULL },
     { "qwen2-split-00001-of-00004.gguf", "qwen2", NULL },
     { "llama", "llama", NULL },   /* in two parts, with an index */
     { "llama3", "llama3", NULL }, /* frequencies from factors */

@@ -43,7 +43,8 @@ GRANITE = {k: v for k, v in COMMON.items() if k not in ("head_dim", "intermediat
     mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=1, embedding_multiplier=3.0,
     residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0)
 GEMMA = "gemma2", "gemma3"
-ARCH = {"granite": "granitehybrid", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3"}
+ARCH = {"granite": "granitehybrid", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
+        "olmo3": "olmo2"}
 
 
 def models():
@@ -91,6 +92,10 @@ def models():
     yield "olmo2", tf.Olmo2ForCausalLM(tf.Olmo2Config(
         num_hidden_layers=2, rms_norm_eps=1e-6, tie_word_embeddings=False, rope_theta=500.0, **plain))
     yield "granite", tf.GraniteMoeHybridForCausalLM(tf.GraniteMoeHybridConfig(**GRANITE))
+    yield "olmo3", tf.Olmo3ForCausalLM(tf.Olmo3Config(
+        num_hidden_layers=4, sliding_window=5, tie_word_embeddings=False,
+        rope_parameters={"full_attention": YARN, "sliding_attention": dict(rope_type="default", rope_theta=500000.0)},
+        attn_implementation="eager", **(plain | {"hidden_size": 16, "intermediate_size": 32})))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -222,9 +227,11 @@ def write(name, model, split=False):
     w.add_value_length(head)
     w.add_layer_norm_rms_eps(c.norm_eps if arch == "lfm2" else c.rms_norm_eps)
     rope = c.rope_parameters
-    full = rope["full_attention"] if arch == "gemma3" else rope
+    full = rope.get("full_attention", rope)
     w.add_rope_freq_base(full["rope_theta"])
-    if name == "yarn":
+    if name == "olmo3":
+        w.add_float32("olmo2.rope.freq_base_swa", rope["sliding_attention"]["rope_theta"])
+    if full["rope_type"] == "yarn":
         w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
         w.add_rope_scaling_factor(full["factor"])
         w.add_rope_scaling_orig_ctx_len(full["original_max_position_embeddings"])

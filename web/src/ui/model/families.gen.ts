@@ -217,7 +217,7 @@ export const FAMILIES: readonly Family[] = [
   {
     name: 'olmo2',
     label: 'OLMo 2',
-    windows: false,
+    windows: true,
     learnedPositions: false,
     gated: true,
     ropeBase: 500000,
