@@ -535,6 +535,15 @@ static const char *const packed_text[] = {
 static const char *const weights[] = {
 #include "ops/matmul/matmul_weights.wgsl.h"
 };
+static const char *const words[] = {
+#include "ops/matmul/matmul_words.wgsl.h"
+};
+static const char *const four_words[] = {
+#include "ops/matmul/matmul_four_words.wgsl.h"
+};
+static const char *const one_row[] = {
+#include "ops/matmul/matmul_one_row.wgsl.h"
+};
 static const char *const values[] = {
 #include "ops/matmul/matmul_values.wgsl.h"
 };
@@ -598,6 +607,9 @@ static bool fits_one_row(const tg_args *a) {
 static size_t one_row_groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACKED_ONE_ROWS) * args_sizes(a).m;
 }
+static bool fits_nibbles(const tg_args *a) { return fits_one_row(a) && tg_packed_is_nibbles(a); }
+static size_t rows_8_groups(const tg_args *a) { return tg_packed_across(a, 8) * args_sizes(a).m; }
+static size_t rows_16_groups(const tg_args *a) { return tg_packed_across(a, 16) * args_sizes(a).m; }
 static size_t packed_groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACK_ROWS) * tg_shader_parts(args_sizes(a).m, 4);
 }
@@ -704,10 +716,23 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
 #define OF_WEIGHTS(text, count)                                                                    \
     .word = tg_packed_word,                                                                        \
     .pass = { { .entry = "main",                                                                   \
-                .wgsl = { values, weights, added, packed_text, packed_rows, text },                \
+                .wgsl = { values, words, weights, added, packed_text, packed_rows, text },         \
                 .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
                           TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
                 .groups = count } }
+
+#define NIBBLES(rows, constants_, preferred)                                                       \
+    {                                                                                              \
+        .name = "four bits, one row, " #rows, .fits = fits_nibbles, .prefers = preferred,          \
+        .word = tg_packed_word, .pass = {                                                          \
+            { .entry = "main",                                                                     \
+              .constants = constants_,                                                             \
+              .wgsl = { values, four_words, weights, added, packed_text, one_row },                \
+              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(4), \
+                        TG_BIND_IN(5), TG_BIND_OUT(0) },                                           \
+              .groups = rows_##rows##_groups }                                                     \
+        }                                                                                          \
+    }
 
 #define PACKED_TILES(size, preferred)                                                              \
     {                                                                                              \
@@ -715,7 +740,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
         .word = tg_packed_word, .pass = {                                                          \
             { .entry = "main",                                                                     \
               .constants = "const TILE = " #size "u;\n",                                           \
-              .wgsl = { core, weights, added, packed_text, packed_tile },                          \
+              .wgsl = { core, words, weights, added, packed_text, packed_tile },                   \
               .fours = true,                                                                       \
               .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(4), \
                         TG_BIND_IN(5), TG_BIND_OUT(0) },                                           \
@@ -732,6 +757,8 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
+    NIBBLES(16, TG_ONE_ROW_WIDE, tg_packed_is_wide),
+    NIBBLES(8, TG_ONE_ROW_NARROW, NULL),
     { .name = "packed, one row", .fits = fits_one_row, OF_WEIGHTS(packed_one, one_row_groups) },
     PACKED_TILES(64, packed_prefers_64),
     PACKED_TILES(32, packed_prefers_32),

@@ -2,11 +2,16 @@
 // matmul_added.wgsl - what follows the sum in products with weights of files.
 @group(0) @binding(5) var<storage, read_write> residual: array<f32>;
 
-fn finish(row: u32, j: u32, sum: f32) {
+// What is added to a sum that becomes y[row, j].
+fn behind(row: u32, j: u32) -> f32 {
     let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
-    var all = sum;
+    var all = 0.0;
     if (adds(0u)) { all += y[out]; }
     if (is_here(2u)) { all += bias[j]; }
     if (is_here(3u)) { all += residual[out]; }
-    y[out] = all;
+    return all;
+}
+
+fn finish(row: u32, j: u32, sum: f32) {
+    y[row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j] = sum + behind(row, j);
 }

@@ -10,6 +10,15 @@
 
 enum { TG_PACKED_ONE_ROWS = 8 }; /* ROWS of matmul_packed_one.wgsl */
 
+/* Are all matrices of four bits a weight? */
+static inline bool tg_packed_is_nibbles(const tg_args *a) {
+    bool all = a->in_type[MATMUL_B].layout != TG_PACK_NONE;
+    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++) {
+        const tg_packing p = a->in_type[matmul_b[i]].layout;
+        all = all && (p == TG_PACK_Q4X16 || p == TG_PACK_Q4MX16 || p == TG_PACK_Q4KX16);
+    }
+    return all;
+}
 /* The layouts of the matrices: op.word of packed.wgsl. */
 static inline uint32_t tg_packed_word(const tg_args *a) {
     uint32_t word = 0;
@@ -24,5 +33,15 @@ static inline size_t tg_packed_across(const tg_args *a, size_t rows) {
         across += tg_shader_parts(a->in_type[matmul_b[i]].dim[0], rows);
     return across;
 }
+
+/*
+ * One row times weights of four bits: matmul_one_row.wgsl has a thread take four rows and 8 columns
+ * of a block, or all 32, and a workgroup 8 rows, or 16. Wide ones do more for what they begin with,
+ * and win where there are enough of them (measured on one H200: 256 do, 192 do not). It follows
+ * from the matrices alone, so that rows of a batch have the bits of lone ones.
+ */
+#define TG_ONE_ROW_NARROW "const QUADS = 2u; const EACH = 1u;\n"
+#define TG_ONE_ROW_WIDE   "const QUADS = 4u; const EACH = 4u;\n"
+static inline bool tg_packed_is_wide(const tg_args *a) { return tg_packed_across(a, 16) >= 224; }
 
 #endif

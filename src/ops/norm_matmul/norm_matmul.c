@@ -110,6 +110,15 @@ static const char *const wgsl[] = {
 static const char *const weights[] = {
 #include "ops/matmul/matmul_weights.wgsl.h"
 };
+static const char *const words[] = {
+#include "ops/matmul/matmul_words.wgsl.h"
+};
+static const char *const four_words[] = {
+#include "ops/matmul/matmul_four_words.wgsl.h"
+};
+static const char *const one_row[] = {
+#include "ops/matmul/matmul_one_row.wgsl.h"
+};
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
 };
@@ -125,12 +134,34 @@ static bool fits(const tg_args *a) {
 static size_t groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACKED_ONE_ROWS) * tg_type_rows(&a->in_type[MATMUL_A]);
 }
+static bool fits_nibbles(const tg_args *a) { return fits(a) && tg_packed_is_nibbles(a); }
+static size_t rows_8_groups(const tg_args *a) {
+    return tg_packed_across(a, 8) * tg_type_rows(&a->in_type[MATMUL_A]);
+}
+static size_t rows_16_groups(const tg_args *a) {
+    return tg_packed_across(a, 16) * tg_type_rows(&a->in_type[MATMUL_A]);
+}
+#define NIBBLES(rows, constants_, preferred)                                                       \
+    {                                                                                              \
+        .name = "four bits, one row, " #rows, .fits = fits_nibbles, .prefers = preferred,          \
+        .word = tg_packed_word, .pass = {                                                          \
+            { .entry = "main",                                                                     \
+              .constants = constants_,                                                             \
+              .wgsl = { wgsl, four_words, weights, packed_text, one_row },                         \
+              .fours = true,                                                                       \
+              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(4), \
+                        TG_BIND_IN(5), TG_BIND_OUT(0) },                                           \
+              .groups = rows_##rows##_groups }                                                     \
+        }                                                                                          \
+    }
 static const tg_shader shaders[] = {
+    NIBBLES(16, TG_ONE_ROW_WIDE, tg_packed_is_wide),
+    NIBBLES(8, TG_ONE_ROW_NARROW, NULL),
     { .name = "packed, rows one by one",
       .fits = fits,
       .word = tg_packed_word,
       .pass = { { .entry = "main",
-                  .wgsl = { wgsl, weights, packed_text, packed_rows, packed_one },
+                  .wgsl = { wgsl, words, weights, packed_text, packed_rows, packed_one },
                   .fours = true,
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
                             TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },

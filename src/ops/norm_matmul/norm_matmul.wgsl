@@ -14,9 +14,12 @@ fn values(row: u32, m: u32, k: u32, depth: u32) -> vec4<f32> {
     return x * as_vec4(gain[k / 4u]);
 }
 
+// What is added to a sum that becomes y[row, j].
+fn behind(row: u32, j: u32) -> f32 {
+    if (!is_here(2u)) { return 0.0; }
+    return bias[j];
+}
+
 fn finish(row: u32, j: u32, sum: f32) {
-    let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
-    var all = sum;
-    if (is_here(2u)) { all += bias[j]; }
-    y[out] = all;
+    y[row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j] = sum + behind(row, j);
 }
