@@ -238,7 +238,8 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c \
-                  src/api/native_files.c src/api/tuning.c src/training/chats.c $(WASM_LACKS),$(ALL_SRC))
+                  src/api/native_files.c src/api/tuning.c src/training/chats.c src/backend/webgpu/single.c \
+                  $(WASM_LACKS),$(ALL_SRC))
 WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
 # The lists without what a module lacks, before the whole ones in the path of headers.
 WASM_LISTS   := $(addprefix $(BUILD)/gen/web/,ir/ops.def model/families.def simd_ops.h)

@@ -19,7 +19,8 @@ static const struct {
     const char *name, *levers;
 } points[] = { { "none", "-epilogue_fusion,-fused_decode" },
                { "epilogues", "+epilogue_fusion,-fused_decode" },
-               { "fused", "+epilogue_fusion,+fused_decode" } };
+               { "fused", "+epilogue_fusion,+fused_decode" },
+               { "single", "+epilogue_fusion,+fused_decode,+single_dispatch" } };
 enum { N_POINTS = sizeof points / sizeof *points };
 
 /* What others say of theirs: dispatches a token, of models of their own choice. */
@@ -45,8 +46,10 @@ static const tg_command_spec spec = {
     .name = "bench fusion",
     .uses = TG_USES_CPU | TG_USES_DEVICE,
     .usage = "--model FILE --device webgpu [options]",
-    .about = "Times a token on a GPU by how many of its ops are fused: none, those behind products "
-             "(lever epilogue_fusion), and all that a token of its own can have (fused_decode).",
+    .about =
+        "Times a token on a GPU by how many of its ops are fused: none, those behind products "
+        "(lever epilogue_fusion), all that a token of its own can have (fused_decode), and one "
+        "dispatch for all (single_dispatch), where workgroups meet.",
     .examples = "  tinygpt bench fusion --model smollm2.gguf --device webgpu\n",
 };
 

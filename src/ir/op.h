@@ -172,6 +172,37 @@ typedef struct tg_shader {
     bool splits;
 } tg_shader;
 
+/*
+ * The same op once more, on one row, as phases of a kernel that runs a whole plan in one dispatch:
+ * backend/webgpu/single.h has the rules, and single.wgsl what a phase may call.
+ *
+ * A phase is a function of WGSL, fn PHASE_call(p: u32, group: u32, lane: u32), all three uniform
+ * but for lane. All workgroups call it. Operand k of the text is bind[k]. A piece of text that says
+ * PHASE_ is for one phase, and one that does not stands once, however many phases bring it.
+ */
+#define TG_MAX_GRID_PHASES 2
+typedef struct tg_grid_phase {
+    const char *call;  /* NULL: the phases end here */
+    const char *ahead; /* a function likewise, called before the workgroups meet in front of the
+                          phase: it asks for what no phase writes; NULL: nothing */
+    const char *const *wgsl[5];
+    uint8_t bind[TG_MAX_BIND]; /* as in tg_shader_pass */
+    uint8_t states;            /* bit k: operand k is a state, where it is given; else it is none */
+    uint8_t takes_row;         /* bit k: operand k may lie in the memory of each workgroup ... */
+    bool gives_row;            /* ... and so may output 0, which each then computes for itself */
+    uint8_t reads_old; /* bit k: of operand k, a state, what this dispatch writes is not read */
+    size_t (*row_floats)(const tg_args *a); /* of that memory, which it needs anyway; NULL: none */
+} tg_grid_phase;
+
+typedef struct tg_grid {
+    bool (*fits)(const tg_args *a);     /* NULL: always */
+    uint32_t (*word)(const tg_args *a); /* op.word; NULL: 0 */
+    /* op.share, how so many workgroups of so many threads share the work; NULL: 0 */
+    uint32_t (*share)(const tg_args *a, uint32_t groups, uint32_t threads);
+    size_t (*scratch_bytes)(const tg_args *a); /* NULL: none */
+    tg_grid_phase phase[TG_MAX_GRID_PHASES];
+} tg_grid;
+
 typedef struct tg_graph tg_graph;
 typedef struct tg_node tg_node;
 typedef struct tg_value tg_value;
@@ -257,6 +288,7 @@ typedef struct tg_op_desc {
     size_t n_shaders;
     const tg_merge *merges;
     size_t n_merges;
+    const tg_grid *grid; /* NULL: plans with this op are never one dispatch */
     const tg_case *cases;
     size_t n_cases;
 } tg_op_desc;
@@ -285,11 +317,14 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
     void tg_ref64_##op(const tg_args *a);                                                          \
     const tg_op_desc tg_op_##op
 #endif
-/* A WebAssembly module has no references in double: see TG_FLOAT_REFS in the Makefile. */
+/* A WebAssembly module has no references in double, and no plans in one dispatch, whose texts would
+ * only take room: see TG_FLOAT_REFS in the Makefile. */
 #ifdef TG_FLOAT_REFS
 #define TG_REFS(op, fn) .ref = (fn)
+#define TG_GRID(g)      .grid = 0 ? &(g) : NULL
 #else
 #define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
+#define TG_GRID(g)      .grid = &(g)
 #endif
 #define TG_CASES(list)   .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
 #define TG_MERGES(list)  .merges = (list), .n_merges = sizeof(list) / sizeof(list)[0]

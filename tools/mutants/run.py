@@ -18,7 +18,7 @@ A test is named in one of these ways:
     op_test FILTER     ops on every instruction set      gradients FILTER   finite differences
     simd_test          vectors of every instruction set  gpu FILTER     ops on a software GPU
     merge_test         merged steps on a software GPU
-    models_test        models of files on a software GPU
+    models_test FILTER models of files on a software GPU
 
 The script copies the tree once per job and builds the copies, so the tree itself is never touched.
 They are built as `make build` does: with ccache, only what a mutant touches is compiled. For each
@@ -238,7 +238,7 @@ class Tests:
         if kind == "gpu":
             # Without these levers the shaders are others.
             return [ops + ["--device", "webgpu", *more] for more in ([], ["--levers", "-subgroups,-vec4_loads"])]
-        return [[f"build/test/{kind}"]]
+        return [[f"build/test/{kind}"] + ([what] if what else [])]
 
     def noticed(self, name, copy):
         """Runs a test; "" or what it says."""

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gpu_untested.c - gpu_self_test.h and gpu_tiles.h in a page: nothing is tried, so nothing is on
- * that would have to be, and tiles go by the rule.
+ * gpu_untested.c - gpu_self_test.h, gpu_tiles.h and single.h in a page: nothing is tried, so
+ * nothing is on that would have to be, and tiles go by the rule.
  */
 #include "backend/webgpu/gpu_self_test.h"
 #include "backend/webgpu/gpu_tiles.h"
+#include "backend/webgpu/single.h"
 
 const char *const *tg_gpu_reduce_subgroups(void) {
     static const char *const none[] = { NULL };
@@ -39,3 +40,41 @@ const char *tg_gpu_tiles_find(tg_gpu_tiles *t, const tg_op_desc *d, const tg_arg
     (void)t, (void)d, (void)a, (void)n_members;
     return NULL;
 }
+
+/* A plan is never one dispatch: the other functions are not called. */
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever) {
+    (void)info, (void)lever;
+    return (tg_single_rules) { .groups = 0 };
+}
+bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
+                    const tg_gpu_info *info, const tg_plan *plan) {
+    (void)s, (void)rules, (void)ctx, (void)info, (void)plan;
+    return false;
+}
+tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
+                         const tg_plan *plan, const tg_single_buffers *b, tg_gpu_dispatch *d) {
+    (void)s, (void)rules, (void)ctx, (void)gpu, (void)plan, (void)b, (void)d;
+    return TG_E_INTERNAL;
+}
+tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
+                          tg_gpu_dispatch *d) {
+    (void)s, (void)rules, (void)gpu, (void)d;
+    return TG_E_INTERNAL;
+}
+tg_gpu_piece tg_single_piece(tg_single *s) {
+    (void)s;
+    return (tg_gpu_piece) { 0 };
+}
+bool tg_single_came(const tg_single *s, const tg_single_rules *rules) {
+    (void)s, (void)rules;
+    return false;
+}
+tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
+    (void)s, (void)rules, (void)gpu, (void)d;
+    return TG_E_INTERNAL;
+}
+void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
+                       const tg_plan *plan) {
+    (void)s, (void)rules, (void)ctx, (void)plan;
+}
+void tg_single_free(tg_single *s, tg_gpu *gpu) { (void)s, (void)gpu; }

@@ -17,6 +17,9 @@
 static const char *const prelude[] = {
 #include "backend/webgpu/prelude.wgsl.h"
 };
+static const char *const functions[] = {
+#include "backend/webgpu/functions.wgsl.h"
+};
 static const char *const reduce[] = {
 #include "ops/reduce.wgsl.h"
 };
@@ -38,6 +41,8 @@ typedef struct tg_shader_entry {
 
 _Static_assert(sizeof(tg_scalars) <= TG_CALL_BYTES, "the prelude's struct Call");
 _Static_assert(TG_MAX_BIND == TG_GPU_MAX_STORAGE, "bindings of a pass");
+
+const char *const *tg_shader_functions(void) { return functions; }
 
 unsigned tg_shader_passes(const tg_shader *s) {
     unsigned n = 0;
@@ -77,6 +82,7 @@ static size_t write_text(const tg_shader_pass *p, uint32_t levers, bool has_matr
     size_t at = subgroups ? put(text, 0, TG_GPU_ENABLE_SUBGROUPS) : 0;
     if (p->matrices && has_matrices) at = put(text, at, enable_matrices);
     at = put_lines(text, at, prelude);
+    at = put_lines(text, at, functions);
     if (p->fours) at = put(text, at, tg_gpu_fours(levers & TG_LEVER_BIT(vec4_loads), is_merged(p)));
     if (p->reduces) at = put_lines(text, at, subgroups ? tg_gpu_reduce_subgroups() : reduce);
     if (p->constants) at = put(text, at, p->constants);

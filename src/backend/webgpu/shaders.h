@@ -29,6 +29,9 @@ uint32_t tg_shader_pass_levers(const tg_shader_pass *p);
 /* The pipelines are the GPU's own, and end with it. */
 void tg_shader_cache_deinit(tg_shader_cache *c);
 
+/* The text of functions.wgsl. */
+const char *const *tg_shader_functions(void);
+
 unsigned tg_shader_passes(const tg_shader *s);
 unsigned tg_shader_bindings(const tg_shader_pass *p);
 

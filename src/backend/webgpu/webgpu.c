@@ -27,14 +27,17 @@
  * of them meet. Plans made with this backend's rules (plan/plan.h) keep to it.
  *
  * Steps near each other may become one dispatch (tg_merge): a dispatch costs some microseconds,
- * and small ones leave most of a card idle. A step that joins another one has none of its own.
+ * and small ones leave most of a card idle. A step that joins another one has none of its own. Of a
+ * plan of one row all steps may become one (single.h): then it counts as the first step's.
  */
 #include "backend/webgpu/webgpu.h"
 
+#include "backend/webgpu/carry.h"
 #include "backend/webgpu/gpu_self_test.h"
 #include "backend/webgpu/gpu_slices.h"
 #include "backend/webgpu/merge.h"
 #include "backend/webgpu/mirrors.h"
+#include "backend/webgpu/single.h"
 #include "backend/webgpu/submit_check.h"
 #include "backend/webgpu/submit_often.h"
 #include "base/str.h"
@@ -57,11 +60,6 @@ typedef struct unit {
 
 enum { MAX_SEGMENTS = 64 };
 
-typedef struct reading {
-    uint32_t number; /* 0: none */
-    tg_submit_check_mark mark;
-} reading;
-
 /* A plan as the GPU runs it. */
 typedef struct compiled {
     const tg_step *steps; /* whose plan; NULL: a free entry */
@@ -76,12 +74,14 @@ typedef struct compiled {
     size_t *first;               /* [n_steps + 1] of each step, in dispatches */
     size_t n_steps, n_dispatches;
     transfer *in, *out;
-    tg_gpu_piece *down;  /* the outputs, where they are now, and one for the count of submits */
+    tg_gpu_piece *down;  /* the outputs, where they are now, one for who came through a single
+                            dispatch, and one for the count of submits */
     reading readings[2]; /* on their way: of a run, and of the one that carries on from it */
     bool *written;       /* [n_states] */
     size_t n_in, n_out, n_states;
     size_t scratch_bytes;
     tg_gpu_slices slices;
+    tg_single single;
 } compiled;
 
 typedef struct webgpu {
@@ -104,7 +104,8 @@ typedef struct webgpu {
     unsigned runs;        /* so far: which values of it */
     size_t last_bytes;
     uint32_t levers;
-    bool merges;         /* steps may be merged */
+    bool merges; /* steps may be merged */
+    tg_single_rules single;
     tg_gpu_tiles *tiles; /* NULL: all tiles by rule */
     char note[600];      /* see tg_backend.note */
 } webgpu;
@@ -152,13 +153,14 @@ static void free_groups(webgpu *w, compiled *c) {
 static void free_compiled(webgpu *w, compiled *c) {
     const tg_mem *mem = &w->ctx->mem;
     if (c->dispatches) free_groups(w, c);
+    tg_single_free(&c->single, w->gpu);
     tg_gpu_buffer_free(w->gpu, c->words);
     tg_free(mem, c->dispatches, (c->n_dispatches + 1) * sizeof *c->dispatches);
     tg_free(mem, c->units, c->n_steps * sizeof *c->units);
     tg_free(mem, c->first, (c->n_steps + 1) * sizeof *c->first);
     tg_free(mem, c->in, c->n_in * sizeof *c->in);
     tg_free(mem, c->out, c->n_out * sizeof *c->out);
-    tg_free(mem, c->down, (c->n_out + 1) * sizeof *c->down);
+    tg_free(mem, c->down, (c->n_out + 2) * sizeof *c->down);
     tg_free(mem, c->written, c->n_states * sizeof *c->written);
     if (w->last == c) w->last = NULL;
     *c = (compiled) { .steps = NULL };
@@ -309,6 +311,34 @@ static tg_status reserve_work(webgpu *w, size_t bytes, size_t scratch_bytes) {
     return TG_OK;
 }
 
+typedef struct place_of_plan {
+    webgpu *w;
+    const tg_plan *plan;
+} place_of_plan;
+
+static bool locate_single(void *user, const tg_value *v, tg_gpu_range *out) {
+    const place_of_plan *p = user;
+    return locate(p->w, p->plan, v, out);
+}
+
+/* Of a plan that is one dispatch. */
+static tg_gpu_dispatch *single_of(compiled *c) { return c->dispatches + c->first[0]; }
+
+static tg_status bind_single(webgpu *w, const tg_plan *plan, compiled *c) {
+    place_of_plan p = { w, plan };
+    const tg_single_buffers b = { .call = w->call,
+                                  .scratch = w->scratch,
+                                  .work = w->work[0],
+                                  .dummies = w->dummies,
+                                  .work_bytes = round_up(plan->workspace_bytes),
+                                  .scratch_bytes = c->scratch_bytes,
+                                  .locate = locate_single,
+                                  .user = &p };
+    TG_TRY(tg_single_bind(&c->single, &w->single, w->ctx, w->gpu, plan, &b, single_of(c)));
+    c->work_version = w->work_version;
+    return TG_OK;
+}
+
 static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
     TG_TRY(reserve_work(w, round_up(plan->workspace_bytes), c->scratch_bytes));
     if (c->work_version == w->work_version) return TG_OK;
@@ -326,7 +356,8 @@ static tg_status bind(webgpu *w, const tg_plan *plan, compiled *c) {
         locate(w, plan, plan->carry_out, &ranges[3]);
         TG_TRY(tg_gpu_group_new(w->gpu, c->dispatches->pipeline, ranges, &c->dispatches->group));
     }
-    for (size_t s = 0; s < plan->n_steps; s++)
+    if (c->single.on) TG_TRY(bind_single(w, plan, c));
+    for (size_t s = c->single.n_steps; s < plan->n_steps; s++)
         for (size_t i = c->first[s]; i < c->first[s + 1]; i++) {
             tg_gpu_range ranges[2 + TG_MAX_BIND];
             if (!ranges_of(w, plan, s, i - c->first[s], c, ranges)) {
@@ -423,9 +454,20 @@ static bool choose_unit(const webgpu *w, const tg_plan *plan, compiled *c, size_
            choose_alone(w, plan, c, s, false, false) || choose_alone(w, plan, c, s, true, false);
 }
 
+/* One dispatch for all steps but, maybe, the last. That of sampling is one by itself. */
+static void choose_single(webgpu *w, const tg_plan *plan, compiled *c) {
+    if (!w->single.groups || plan->n_steps < 2 || !plan->dynamic ||
+        plan->workspace_bytes > w->base.segment_bytes ||
+        !tg_single_fits(&c->single, &w->single, w->ctx, tg_gpu_get_info(w->gpu), plan))
+        return;
+    for (size_t s = 0; s < c->single.n_steps; s++) c->first[s + 1] = c->first[0] + 1;
+    c->scratch_bytes = round_up(c->single.scratch_bytes);
+}
+
 /* Shaders of all steps, and how many dispatches they are; on_cpu where there is none for a step. */
 static void choose_shaders(webgpu *w, const tg_plan *plan, compiled *c) {
-    for (size_t s = 0; s < plan->n_steps; s++) {
+    choose_single(w, plan, c);
+    for (size_t s = c->single.n_steps; s < plan->n_steps; s++) {
         if (!choose_unit(w, plan, c, s)) {
             const tg_node *n = plan->steps[s].node;
             c->on_cpu = true;
@@ -506,31 +548,18 @@ static tg_status make_dispatch(webgpu *w, const tg_plan *plan, compiled *c, size
     return TG_OK;
 }
 
-static const char *const carry_text[] = {
-#include "backend/webgpu/carry.wgsl.h"
-};
-static const tg_shader carry = { .name = "carry",
-                                 .pass = { { .entry = "main",
-                                             .wgsl = { carry_text },
-                                             .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) } } } };
-
-/* A dispatch is in the way only of what does not lie in one place. */
-static bool has_carry(const tg_plan *plan) {
-    return plan->carry_in && tg_plan_place_of(plan, plan->carry_in)->offset_bytes !=
-                                 tg_plan_place_of(plan, plan->carry_out)->offset_bytes;
-}
-
 static tg_status make_dispatches(webgpu *w, const tg_plan *plan, compiled *c) {
     tg_status status = TG_OK;
     c->n_dispatches = c->first[plan->n_steps];
     c->dispatches = list(w, &status, c->n_dispatches + 1, sizeof *c->dispatches);
     TG_TRY(status);
-    TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, c->n_dispatches * TG_GPU_ALIGN, true, &c->words));
     if (c->first[0] > 0) {
         *c->dispatches = (tg_gpu_dispatch) { .x = 1, .y = 1, .z = 1 };
         TG_TRY(tg_shader_pipeline(&w->shaders, &carry, &carry.pass[0], &c->dispatches->pipeline));
     }
-    for (size_t i = 0; i < plan->n_steps; i++)
+    TG_TRY(tg_gpu_buffer_new(w->gpu, plan->name, c->n_dispatches * TG_GPU_ALIGN, true, &c->words));
+    /* The kernel of a single dispatch depends on where the states are: bind has it. */
+    for (size_t i = c->single.n_steps; i < plan->n_steps; i++)
         for (size_t k = 0; k < dispatches_of(&c->units[i]); k++)
             TG_TRY(make_dispatch(w, plan, c, i, k));
     return TG_OK;
@@ -552,7 +581,7 @@ static tg_status make_tables(webgpu *w, const tg_plan *plan, compiled *c) {
     list_transfers(plan, c);
     c->in = list(w, &status, c->n_in, sizeof *c->in);
     c->out = list(w, &status, c->n_out, sizeof *c->out);
-    c->down = list(w, &status, c->n_out + 1, sizeof *c->down);
+    c->down = list(w, &status, c->n_out + 2, sizeof *c->down);
     c->written = list(w, &status, c->n_states, sizeof *c->written);
     TG_TRY(status);
     list_transfers(plan, c);
@@ -609,6 +638,22 @@ static tg_status settle(webgpu *w, compiled *c) {
     return s;
 }
 
+static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads, compiled **out);
+
+/* Whether workgroups meet in the kernel is tried before it is used. */
+static tg_status try_single(webgpu *w, const tg_plan *plan, compiled **c) {
+    TG_TRY(tg_single_try(&(*c)->single, &w->single, w->gpu, single_of(*c)));
+    if (!tg_single_came(&(*c)->single, &w->single)) {
+        tg_single_give_up(&(*c)->single, &w->single, w->ctx, plan);
+        free_compiled(w, *c);
+        return compile(w, plan, false, false, c);
+    }
+    (*c)->single.tried = true;
+    (*c)->work_version = 0; /* the list of the trial goes */
+    TG_TRY(bind(w, plan, *c));
+    return settle(w, *c);
+}
+
 /* The plan, compiled at its first run and when it was bound anew; without static bindings for each
  * run, but for its pipelines. */
 static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads, compiled **out) {
@@ -630,7 +675,8 @@ static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads,
     }
     if (!c->on_cpu) TG_TRY(bind(w, plan, c));
     *out = c;
-    return c->on_cpu || c->settled ? TG_OK : settle(w, c);
+    if (!c->on_cpu && !c->settled) TG_TRY(settle(w, c));
+    return c->single.on && !c->single.tried ? try_single(w, plan, out) : TG_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- running
@@ -638,7 +684,7 @@ static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads,
 
 /* The workgroups that the call's rows need. */
 static void set_rows(tg_plan *plan, compiled *c, size_t rows) {
-    for (size_t s = 0; s < plan->n_steps; s++) {
+    for (size_t s = c->single.n_steps; s < plan->n_steps; s++) {
         tg_args a = plan->steps[s].args;
         if (!plan->steps[s].dynamic_in && !plan->steps[s].dynamic_out) continue;
         for (int k = 0; k < TG_MAX_IN; k++)
@@ -687,6 +733,8 @@ static const char *kernel_name(const tg_backend *b, const tg_plan *plan, size_t 
                                size_t *leader) {
     const compiled *c = find_compiled(b, plan);
     if (!c || c->on_cpu) return NULL;
+    *leader = 0;
+    if (step < c->single.n_steps) return "single";
     bool found = c->units[step].shader != NULL;
     for (*leader = step; !found;) {
         const unit *u = &c->units[--*leader];
@@ -722,6 +770,8 @@ static tg_status submit(webgpu *w, tg_plan *plan, compiled *c, const tg_scalars 
     for (size_t i = 0; i < plan->n_states; i++)
         if (c->written[i]) tg_mirrors_find(&w->mirrors, plan->states[i].data)->version++;
     TG_TRY(tg_gpu_write(w->gpu, w->call, 0, rt, sizeof *rt));
+    if (c->single.on && r->next == 0)
+        TG_TRY(tg_single_begin(&c->single, &w->single, w->gpu, single_of(c)));
     if (r->step_ms) return run_timed(w, c, r, end);
     const size_t begin = r->next == 0 && r->carries ? 0 : c->first[r->next];
     return tg_submit_check_submit(&w->submits, c->dispatches + begin, c->first[end] - begin);
@@ -769,20 +819,6 @@ static bool may_carry(const webgpu *w, const compiled *c) {
     return !c->on_cpu && w->last == c && (c->slices.steps == 0 || c->slices.steps >= c->n_steps);
 }
 
-/* NULL: it is not on its way, as the plan has been compiled anew since. */
-static reading *find_reading(compiled *c, uint32_t number) {
-    for (size_t i = 0; i < 2; i++)
-        if (c->readings[i].number == number) return &c->readings[i];
-    return NULL;
-}
-
-static tg_status begin_reading(webgpu *w, compiled *c, size_t n_out, uint32_t *number) {
-    reading *older = &c->readings[c->readings[0].number > c->readings[1].number];
-    TG_TRY(tg_submit_check_read_begin(&w->submits, c->down, n_out, &older->mark, number));
-    older->number = *number;
-    return TG_OK;
-}
-
 /* A run whose outputs are awaited has the number of their reading in its unit. */
 static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *r) {
     webgpu *w = (webgpu *)b;
@@ -790,7 +826,7 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     uint32_t number = (uint32_t)r->unit;
     if (tg_gpu_lost(w->gpu)) return tg_gpu_settle(w->gpu);
     TG_TRY(compile(w, plan, tg_run_begun(r), number != 0, &c));
-    if (number && !find_reading(c, number)) {
+    if (number && !find_reading(c->readings, number)) {
         tg_run_restart(r);
         number = 0;
         r->carries = false;
@@ -800,6 +836,8 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     if (c->on_cpu) return run_on_cpu(w, plan, rt, r);
     const size_t end = r->end ? r->end : plan->n_steps;
     const size_t n_out = end == plan->n_steps ? c->n_out : 0;
+    const size_t n_read = n_out + c->single.on;
+    if (c->single.on) c->down[n_out] = tg_single_piece(&c->single);
     /* Another plan has had the workspace since: what lay there is gone. */
     const bool broken = !number && tg_run_begun(r) && w->last != c;
     if (broken) tg_run_restart(r);
@@ -807,18 +845,25 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
     if (!number) {
         TG_TRY(in_slices ? submit_slices(w, plan, c, rt, r, end)
                          : submit_unbroken(w, plan, c, rt, r, end));
-        if (n_out) TG_TRY(begin_reading(w, c, n_out, &number));
+        if (n_read) TG_TRY(begin_reading(c->readings, &w->submits, c->down, n_read, &number));
         r->unit = number;
         if (number && r->later) return TG_PENDING;
     }
-    if (n_out) {
-        reading *const here = find_reading(c, number);
-        TG_TRY(tg_submit_check_read_end(&w->submits, number, c->down, n_out, &here->mark));
+    if (n_read) {
+        reading *const here = find_reading(c->readings, number);
+        TG_TRY(tg_submit_check_read_end(&w->submits, number, c->down, n_read, &here->mark));
         here->number = 0;
         if (r->phase != UNBROKEN)
             tg_gpu_slice_end(&c->slices, r->next);
         else if (r->deadline_ms > 0 && !r->step_ms && !r->end)
             tg_gpu_slices_unbroken(&c->slices, end);
+    }
+    if (c->single.on && !tg_single_came(&c->single, &w->single)) {
+        tg_single_give_up(&c->single, &w->single, w->ctx, plan);
+        free_compiled(w, c);
+        tg_run_restart(r);
+        r->carries = false;
+        return run(b, plan, rt, r);
     }
     r->next = end;
     r->phase = 0;
@@ -886,6 +931,7 @@ static size_t segment_of(const tg_gpu_info *i) {
 static bool is_lost(const tg_backend *b) { return tg_gpu_lost(((const webgpu *)b)->gpu); }
 
 tg_gpu *tg_webgpu_gpu(tg_backend *b) { return ((webgpu *)b)->gpu; }
+tg_single_rules *tg_webgpu_single(tg_backend *b) { return &((webgpu *)b)->single; }
 tg_gpu_tiles *tg_webgpu_tiles(tg_backend *b) { return ((webgpu *)b)->tiles; }
 
 tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backend **out) {
@@ -913,6 +959,12 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
     if (s == TG_OK)
         s = tg_gpu_self_test(&w->shaders, tg_gpu_tiles_tuned(w->tiles), &w->merges, w->note,
                              sizeof w->note);
+    if (s == TG_OK)
+        w->single =
+            tg_single_rules_of(tg_gpu_get_info(w->gpu), levers & TG_LEVER_BIT(single_dispatch));
+    w->single.subgroups =
+        w->shaders.levers & TG_LEVER_BIT(subgroups) && tg_gpu_get_info(w->gpu)->has_matrices;
+    if (!w->single.groups) w->shaders.levers &= ~TG_LEVER_BIT(single_dispatch);
     w->levers = w->shaders.levers;
     w->base.levers_off = levers & ~w->levers;
     if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {

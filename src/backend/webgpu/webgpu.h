@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/webgpu/gpu.h"
 #include "backend/webgpu/gpu_tiles.h"
+#include "backend/webgpu/single.h"
 
 /* Opens the best adapter. cpu, borrowed, runs the plans that the GPU cannot. Of the levers, those
  * that don't hold on the adapter are the backend's levers_off (gpu_self_test.h). */
@@ -22,6 +23,9 @@ tg_gpu_tiles *tg_webgpu_tiles(tg_backend *b);
  * shader. 0: it is part of an earlier one's, or ran on the CPU. */
 unsigned tg_webgpu_unit(const tg_backend *b, const tg_plan *plan, size_t step,
                         tg_args args[TG_MAX_MEMBERS], const tg_shader **shader);
+
+/* What goes for plans that are one dispatch. */
+tg_single_rules *tg_webgpu_single(tg_backend *b);
 
 /* Of a plan that has run on the GPU; 0: it has not. */
 size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan);

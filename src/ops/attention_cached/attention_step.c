@@ -171,6 +171,38 @@ static const tg_shader shaders[] = {
       .scratch_bytes = tg_one_bytes },
 };
 
+/* In one dispatch with all other steps: so many parts of the keys of a head at most. */
+enum { GRID_PARTS = 16 };
+static const char *const grid_once[] = {
+#include "ops/attention_cached/attention_phase_once.wgsl.h"
+};
+static const char *const grid_phase[] = {
+#include "ops/attention_cached/attention_phase.wgsl.h"
+};
+static uint32_t grid_word(const tg_args *a) {
+    return tg_one_word(a) < GRID_PARTS ? tg_one_word(a) : GRID_PARTS;
+}
+static bool fits_grid(const tg_args *a) { return a->in_type[1].dtype == TG_F32; }
+static size_t grid_bytes(const tg_args *a) {
+    return (size_t)a->attr.i[0] * grid_word(a) * ((size_t)a->attr.i[2] + 2) * sizeof(float);
+}
+static const tg_grid grid = {
+    .fits = fits_grid,
+    .word = grid_word,
+    .scratch_bytes = grid_bytes,
+    .phase = { { .call = "attention_parts",
+                 .ahead = "attention_ahead",
+                 .wgsl = { grid_once, grid_phase },
+                 .bind = { TG_BIND_IN(0), TG_BIND_OUT(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                           TG_BIND_IN(4), TG_BIND_SCRATCH, TG_BIND_IN(5), TG_BIND_IN(6) },
+                 .states = 1 << 1 | 1 << 6 | 1 << 7,
+                 .reads_old = 1 << 1 },
+               { .call = "attention_whole",
+                 .wgsl = { grid_once, grid_phase },
+                 .bind = { TG_BIND_NONE, TG_BIND_OUT(0), TG_BIND_SCRATCH },
+                 .gives_row = true } },
+};
+
 TG_OP_DESC(attention_step) = {
     .name = "attention_step",
     .doc = "a new token's heads turned, kept, and its attention to the KV cache",
@@ -184,5 +216,6 @@ TG_OP_DESC(attention_step) = {
     .infer = infer,
     TG_REFS(attention_step, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     TG_CASES(cases),
 };

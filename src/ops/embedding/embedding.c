@@ -139,6 +139,20 @@ static const tg_shader shaders[] = {
                   .groups = packed_groups } } },
 };
 
+static const char *const phase_blocks[] = {
+#include "ops/phase_blocks.wgsl.h"
+};
+static const char *const phase[] = {
+#include "ops/embedding/embedding_phase.wgsl.h"
+};
+static const tg_grid grid = { .fits = fits_packed,
+                              .word = packed_word,
+                              .phase = {
+                                  { .call = "embedding",
+                                    .wgsl = { packed_text, packed_rows, phase_blocks, phase },
+                                    .states = 1 << 1,
+                                    .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) } } } };
+
 TG_OP_DESC(embedding) = {
     .name = "embedding",
     .doc = "y[n,:] = scale * table[ids[n],:]",
@@ -150,6 +164,7 @@ TG_OP_DESC(embedding) = {
     .infer = infer,
     TG_REFS(embedding, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     .grad = grad,
     TG_CASES(cases),
 };

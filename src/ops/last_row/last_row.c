@@ -38,6 +38,17 @@ static const tg_shader shaders[] = {
                   .groups = tg_shader_groups_out0 } } },
 };
 
+static const char *const phase[] = {
+#include "ops/last_row/last_row_phase.wgsl.h"
+};
+static const tg_grid grid = { .phase = { {
+                                  .call = "last_row",
+                                  .wgsl = { phase },
+                                  .bind = { TG_BIND_IN(0), TG_BIND_OUT(0) },
+                                  .takes_row = 1,
+                                  .gives_row = true,
+                              } } };
+
 TG_OP_DESC(last_row) = {
     .name = "last_row",
     .doc = "the last row of a sequence",
@@ -50,5 +61,6 @@ TG_OP_DESC(last_row) = {
     .infer = infer,
     TG_REFS(last_row, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     TG_CASES(cases),
 };

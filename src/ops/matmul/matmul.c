@@ -26,6 +26,7 @@
  */
 #include "ops/activation.h"
 #include "ops/build.h"
+#include "ops/matmul/matmul_grid.h"
 #include "ops/matmul/matmul_packed_shader.h"
 #include "ops/matmul/matmul_reference.h"
 #include "ops/matmul/matmul_rules.h"
@@ -923,6 +924,18 @@ static const tg_merge merges[] = {
     BACK(3, fits_back, 0, TG_BIND_OF(0, TG_BIND_OUT(0))),
 };
 
+/* In one dispatch with all other steps. */
+static bool fits_grid(const tg_args *a) {
+    return fits_packed(a) && a->attr.i[MATMUL_ACT] == TG_ACT_NONE && args_sizes(a).m == 1 &&
+           args_sizes(a).k % 4 == 0;
+}
+static const tg_grid grid = {
+    .fits = fits_grid,
+    .word = tg_packed_word,
+    .share = matmul_grid_share,
+    .phase = { MATMUL_GRID_PHASE(1 << 1 | 1 << 2 | 1 << 4 | 1 << 5) },
+};
+
 TG_OP_DESC(matmul) = {
     .name = "matmul",
     .doc = "y = act(f(a) b + bias) + residual, with a or b read as its transpose; b floats, or "
@@ -937,6 +950,7 @@ TG_OP_DESC(matmul) = {
     .infer = infer,
     TG_REFS(matmul, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     TG_MERGES(merges),
     .grad = grad,
     .fuse = fuse,

@@ -13,7 +13,7 @@
  * for plans of a GPU that answer, and has no gradient.
  */
 #include "base/math.h"
-#include "ops/matmul/matmul_packed_shader.h"
+#include "ops/matmul/matmul_grid.h"
 #include "ops/matmul/matmul_reference.h"
 #include "ops/matmul/matmul_rules.h"
 #include "ops/packed_case.h"
@@ -168,6 +168,16 @@ static const tg_shader shaders[] = {
                   .groups = groups } } },
 };
 
+/* In one dispatch with all other steps. */
+static bool fits_grid(const tg_args *a) { return tg_type_rows(&a->in_type[MATMUL_A]) == 1; }
+static uint32_t grid_word(const tg_args *a) { return tg_packed_word(a) | MATMUL_GRID_NORM; }
+static const tg_grid grid = {
+    .fits = fits_grid,
+    .word = grid_word,
+    .share = matmul_grid_share,
+    .phase = { MATMUL_GRID_PHASE(1 << 1 | 1 << 2 | 1 << 3 | 1 << 4 | 1 << 5) },
+};
+
 TG_OP_DESC(norm_matmul) = {
     .name = "norm_matmul",
     .doc = "y = rms_norm(a) b^T + bias, b weights of files: up to three packed matrices",
@@ -181,6 +191,7 @@ TG_OP_DESC(norm_matmul) = {
     .infer = infer,
     TG_REFS(norm_matmul, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     .flop = flop,
     TG_CASES(cases),
 };

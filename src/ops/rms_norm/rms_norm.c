@@ -70,6 +70,20 @@ static const tg_shader shaders[] = {
                   .groups = tg_shader_groups_rows } } },
 };
 
+static const char *const phase[] = {
+#include "ops/rms_norm/rms_norm_phase.wgsl.h"
+};
+static const tg_grid grid = {
+    .phase = { {
+        .call = "rms_norm",
+        .wgsl = { phase },
+        .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_OUT(0) },
+        .takes_row = 1,
+        .states = 1 << 1,
+        .gives_row = true,
+    } }
+};
+
 TG_OP_DESC(rms_norm) = {
     .name = "rms_norm",
     .doc = "y = x / rms(x) * w (+ r)",
@@ -83,6 +97,7 @@ TG_OP_DESC(rms_norm) = {
     .infer = infer,
     TG_REFS(rms_norm, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     .grad = grad,
     TG_CASES(cases),
 };

@@ -65,13 +65,25 @@ static const tg_case cases[] = {
     CASE(TG_T3(F32, 2, 5, 3), 3),
 };
 
+static const char *const cos_sin[] = {
+#include "ops/rope/cos_sin.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/rope/rope_table.wgsl.h"
 };
+static const char *const phase[] = {
+#include "ops/rope/rope_table_phase.wgsl.h"
+};
+static const tg_grid grid = { .phase = { {
+                                  .call = "rope_table",
+                                  .wgsl = { cos_sin, phase },
+                                  .states = 1 << 1,
+                                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                              } } };
 static const tg_shader shaders[] = {
     { .name = "pairs",
       .pass = { { .entry = "main",
-                  .wgsl = { wgsl },
+                  .wgsl = { cos_sin, wgsl },
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
                   .groups = tg_shader_groups_out0 } } },
 };
@@ -86,5 +98,6 @@ TG_OP_DESC(rope_table) = {
     .infer = infer,
     TG_REFS(rope_table, ref),
     TG_SHADERS(shaders),
+    TG_GRID(grid),
     TG_CASES(cases),
 };

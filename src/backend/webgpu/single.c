@@ -1,0 +1,697 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * single.c - see single.h. The list's layout is in single.wgsl.
+ */
+#include "backend/webgpu/single.h"
+
+#include "backend/webgpu/gpu_self_test.h"
+
+#include <stdlib.h>
+
+enum {
+    ITEM_FOURS = 11,   /* of a phase in the list */
+    LIST_FOURS = 4096, /* 64 KiB, what every adapter binds */
+    MAX_ITEMS = (LIST_FOURS - 1) / ITEM_FOURS,
+    MAX_KINDS = 24,
+    MAX_ACCESSES = 64,
+    STATE_BUFFERS = 5, /* four that are read alone, and the one that is written */
+    WRITTEN = 4,       /* and what else single.wgsl has as the home of an operand */
+    IN_ROW,
+    IN_WORK,
+    ABSENT,
+    HOME_BIT = 29,
+    OWN_BYTES = 9216, /* of a workgroup's memory, besides row and what each thread has */
+    SYNC_BYTES = 16,
+    TRIAL_MEETS = 64
+};
+static const char *const text_single[] = {
+#include "backend/webgpu/single.wgsl.h"
+};
+static const char *const text_sums[] = {
+#include "backend/webgpu/single_sums.wgsl.h"
+};
+static const char *const text_subgroups[] = {
+#include "backend/webgpu/single_subgroups.wgsl.h"
+};
+static const char *const text_main[] = {
+#include "backend/webgpu/single_main.wgsl.h"
+};
+
+/* A phase of a step. */
+typedef struct item {
+    const tg_step *step;
+    const tg_grid_phase *phase;
+    bool gives_row; /* its output 0 lies in row */
+    bool meets;
+} item;
+
+typedef struct items {
+    item item[MAX_ITEMS];
+    size_t n;
+} items;
+
+/* A card has some hundred multiprocessors, and one workgroup on each is all that it takes. What
+ * computes on the CPU has each barrier for the price of a step, and looks for it much faster. */
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever) {
+    const char *groups = getenv("TG_SINGLE_GROUPS"), *threads = getenv("TG_SINGLE_THREADS");
+    tg_single_rules r = { .groups = info->software ? 0 : 132,
+                          .threads = info->max_group_threads >= 512 ? 512 : 256,
+                          .looks = info->software ? 1u << 26 : 1u << 17,
+                          .of_shapes = !info->software,
+                          .given = groups != NULL,
+                          .software = info->software };
+    if (info->software) r.threads = 64;
+    if (groups) r.groups = (uint32_t)atoi(groups);
+    if (threads) r.threads = (uint32_t)atoi(threads);
+    if (!lever) r.groups = 0;
+    return r;
+}
+
+/* ------------------------------------------------------------------------------- which plans can
+ */
+
+static const tg_grid *grid_of(const tg_step *s) { return tg_op_table[s->node->op]->grid; }
+
+static const tg_value *root_of(const tg_value *v) {
+    size_t offset;
+    return v ? tg_value_root(v, &offset) : NULL;
+}
+
+/* Of an operand; NULL: scratch, or absent. */
+static const tg_value *operand(const item *it, unsigned k) {
+    const tg_node *n = it->step->node;
+    const unsigned slot = it->phase->bind[k];
+    if (slot == 0 || slot >= TG_BIND_SCRATCH) return NULL;
+    if (slot < TG_BIND_OUT(0)) return n->in[slot - TG_BIND_IN(0)];
+    return slot - TG_BIND_OUT(0) < n->n_out ? &n->out[slot - TG_BIND_OUT(0)] : NULL;
+}
+
+static bool writes(const item *it, unsigned k) {
+    return it->phase->bind[k] >= TG_BIND_OUT(0) && it->phase->bind[k] < TG_BIND_SCRATCH;
+}
+
+static bool is_state(const tg_plan *plan, const tg_value *v) {
+    return tg_plan_place_of(plan, v)->kind == TG_PLACE_STATE;
+}
+
+static bool refuse(char *why, size_t room, const tg_step *s, const char *what) {
+    snprintf(why, room, "%s, %s: %s", tg_op_table[s->node->op]->name, s->node->name, what);
+    return false;
+}
+
+/* Operands are states where the text takes them for such. */
+static bool has_right_kinds(const tg_plan *plan, const item *it) {
+    for (unsigned k = 0; k < TG_MAX_BIND; k++) {
+        const tg_value *v = operand(it, k);
+        if (v && is_state(plan, v) != (it->phase->states >> k & 1)) return false;
+    }
+    return true;
+}
+
+static bool step_fits(const tg_plan *plan, const tg_step *s, char *why, size_t room) {
+    const tg_grid *g = grid_of(s);
+    if (!g) return refuse(why, room, s, "has no phase");
+    if (s->acc_mask) return refuse(why, room, s, "adds to what is there");
+    for (int k = 0; k < TG_MAX_IN; k++)
+        if (s->dynamic_in >> k & 1 && s->args.in_type[k].dim[0] != 1) return false;
+    if (g->fits && !g->fits(&s->args))
+        return refuse(why, room, s, "has none of this shape and type");
+    for (int i = 0; i < TG_MAX_GRID_PHASES && g->phase[i].call; i++) {
+        const item it = { s, &g->phase[i], false, false };
+        if (!has_right_kinds(plan, &it)) return refuse(why, room, s, "wants a state, or a value");
+    }
+    return true;
+}
+
+static void list_items(const tg_plan *plan, size_t n_steps, items *all) {
+    all->n = 0;
+    for (size_t s = 0; s < n_steps; s++) {
+        const tg_grid *g = grid_of(&plan->steps[s]);
+        for (int i = 0; i < TG_MAX_GRID_PHASES && g->phase[i].call; i++)
+            all->item[all->n++] = (item) { &plan->steps[s], &g->phase[i], false, false };
+    }
+}
+
+/* ------------------------------------------------------------------------------ rows, and meetings
+ */
+
+/* Whether a phase leaves what is in row as it was. */
+static bool keeps_row(const item *it) { return !it->phase->gives_row && !it->phase->row_floats; }
+
+static bool reads(const item *it, const tg_value *v, bool *takes) {
+    bool found = false;
+    *takes = true;
+    for (unsigned k = 0; k < TG_MAX_BIND; k++) {
+        const tg_value *o = operand(it, k);
+        if (!o || writes(it, k) || root_of(o) != v) continue;
+        found = true;
+        *takes = *takes && o == v && it->phase->takes_row >> k & 1;
+    }
+    return found;
+}
+
+/* Output 0 of a phase may lie in row if all that read it come at once, and nobody before the last
+ * of them has another use for row. */
+static bool may_give_row(const items *all, size_t i) {
+    const tg_value *v = &all->item[i].step->node->out[0];
+    bool takes, reading = true;
+    if (!all->item[i].phase->gives_row || v->is_output) return false;
+    for (size_t k = i + 1; k < all->n; k++) {
+        const bool one = reads(&all->item[k], v, &takes);
+        if (one && (!reading || !takes)) return false;
+        if (!one || !keeps_row(&all->item[k])) reading = false;
+    }
+    return true;
+}
+
+static void find_rows(items *all, size_t *row_floats) {
+    for (size_t i = 0; i < all->n; i++) {
+        item *it = &all->item[i];
+        size_t want = it->phase->row_floats ? it->phase->row_floats(&it->step->args) : 0;
+        it->gives_row = may_give_row(all, i);
+        if (it->gives_row) {
+            const size_t n = tg_type_elems(&it->step->args.out_type[0]);
+            if (n > want) want = n;
+        }
+        if (want > *row_floats) *row_floats = want;
+    }
+    *row_floats = (*row_floats + 63) / 64 * 64;
+}
+
+/* The giver of a value that lies in row. */
+static bool lies_in_row(const items *all, size_t i, const tg_value *v) {
+    for (size_t k = i + 1; k-- > 0;)
+        if (&all->item[k].step->node->out[0] == v && all->item[k].phase->gives_row)
+            return all->item[k].gives_row;
+    return false;
+}
+
+typedef struct access {
+    const tg_value *v; /* NULL: scratch */
+    bool writes;
+} access;
+
+static bool meet_in_memory(const tg_plan *plan, const access *a, const access *b) {
+    if (!a->writes && !b->writes) return false;
+    if (!a->v || !b->v) return a->v == b->v;
+    const tg_place *p = tg_plan_place_of(plan, a->v), *q = tg_plan_place_of(plan, b->v);
+    if (p->kind != q->kind || (p->kind == TG_PLACE_STATE && p->state != q->state)) return false;
+    return p->offset_bytes < q->offset_bytes + q->bytes &&
+           q->offset_bytes < p->offset_bytes + p->bytes;
+}
+
+/* What a phase reads and writes that other workgroups may write and read. */
+static size_t accesses_of(const items *all, size_t i, access out[TG_MAX_BIND]) {
+    const item *it = &all->item[i];
+    size_t n = 0;
+    for (unsigned k = 0; k < TG_MAX_BIND && it->phase->bind[k]; k++) {
+        const tg_value *v = operand(it, k);
+        const bool scratch = it->phase->bind[k] == TG_BIND_SCRATCH;
+        if ((!v && !scratch) || it->phase->reads_old >> k & 1) continue;
+        if (v && lies_in_row(all, i, v)) continue;
+        /* One that writes and reads scratch is two phases: the first writes. */
+        const bool first = it->phase == grid_of(it->step)->phase;
+        out[n++] = (access) { v, scratch ? first : writes(it, k) };
+    }
+    return n;
+}
+
+static void find_meets(const tg_plan *plan, items *all) {
+    access since[MAX_ACCESSES];
+    size_t n_since = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        access now[TG_MAX_BIND];
+        const size_t n = accesses_of(all, i, now);
+        bool meets = n_since + n > MAX_ACCESSES;
+        for (size_t a = 0; a < n; a++)
+            for (size_t b = 0; b < n_since; b++)
+                meets = meets || meet_in_memory(plan, &now[a], &since[b]);
+        if (meets) n_since = 0;
+        memcpy(since + n_since, now, n * sizeof *now);
+        n_since += n;
+        all->item[i].meets = meets;
+    }
+}
+
+static size_t own_bytes(const tg_single_rules *r, size_t row_floats) {
+    return row_floats * 4 + (size_t)r->threads * 28 + OWN_BYTES;
+}
+
+static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *info,
+                 const tg_plan *plan, char *why, size_t room) {
+    items all;
+    size_t n = 0;
+    s->n_steps = plan->n_steps;
+    for (size_t i = 0; i < s->n_steps; i++) {
+        if (!step_fits(plan, &plan->steps[i], why, room)) {
+            if (i + 1 < plan->n_steps) return false;
+            why[0] = '\0';
+            s->n_steps = i;
+            break;
+        }
+        const tg_grid *g = grid_of(&plan->steps[i]);
+        for (int k = 0; k < TG_MAX_GRID_PHASES && g->phase[k].call; k++) n++;
+        const size_t scratch = g->scratch_bytes ? g->scratch_bytes(&plan->steps[i].args) : 0;
+        if (scratch > s->scratch_bytes) s->scratch_bytes = scratch;
+    }
+    if (n > MAX_ITEMS) {
+        snprintf(why, room, "want at most %d phases, have %zu", MAX_ITEMS, n);
+        return false;
+    }
+    list_items(plan, s->n_steps, &all);
+    find_rows(&all, &s->row_floats);
+    if (own_bytes(rules, s->row_floats) > info->max_group_bytes) {
+        snprintf(why, room, "a workgroup has %" PRIu32 " bytes of memory, %zu are wanted",
+                 info->max_group_bytes, own_bytes(rules, s->row_floats));
+        return false;
+    }
+    return true;
+}
+
+bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
+                    const tg_gpu_info *info, const tg_plan *plan) {
+    char why[256] = "";
+    *s = (tg_single) { .on = false };
+    s->on = fits(s, rules, info, plan, why, sizeof why);
+    if (!s->on) s->n_steps = 0;
+    if (why[0]) tg_say(ctx, TG_LOG_INFO, "plan %s is not one dispatch: %s", plan->name, why);
+    return s->on;
+}
+
+/* ------------------------------------------------------------------------------------- the kernel
+ */
+
+/* What the list says of a phase; a plan's list is of fours of it. */
+typedef struct entry {
+    uint32_t four[ITEM_FOURS][4];
+} entry;
+enum { ENTRY_WORD = 2, ENTRY_OPERANDS = 3 };
+
+/* The functions of a plan, in the order in which they are met first. Where a card's compiler is to
+ * know shapes, one of its own for each that differs in more than in places; else one for each text,
+ * which looks into the list. */
+typedef struct kinds {
+    const tg_grid_phase *phase[MAX_KINDS];
+    entry entry[MAX_KINDS];
+    size_t n;
+    bool of_shapes;
+} kinds;
+
+/* As phases of the same kind have it. */
+static entry without_places(const entry *e) {
+    entry of = *e;
+    of.four[0][0] = of.four[0][1] = 0;
+    for (int k = 0; k < TG_MAX_BIND; k++)
+        of.four[ENTRY_OPERANDS + k][0] &= ~((UINT32_C(1) << HOME_BIT) - 1);
+    return of;
+}
+
+static bool is_kind(const kinds *k, size_t i, const tg_grid_phase *p, const entry *of) {
+    return strcmp(k->phase[i]->call, p->call) == 0 &&
+           (!k->of_shapes || memcmp(&k->entry[i], of, sizeof *of) == 0);
+}
+
+/* False: there are too many. */
+static bool find_kinds(kinds *k, const items *all, entry *list, bool of_shapes) {
+    *k = (kinds) { .of_shapes = of_shapes };
+    for (size_t i = 0; i < all->n; i++) {
+        const tg_grid_phase *p = all->item[i].phase;
+        const entry of = without_places(&list[i]);
+        size_t kind = 0;
+        while (kind < k->n && !is_kind(k, kind, p, &of)) kind++;
+        if (kind == MAX_KINDS) return false;
+        if (kind == k->n) {
+            k->phase[k->n] = p;
+            k->entry[k->n++] = of;
+        }
+        list[i].four[0][0] = (uint32_t)kind;
+    }
+    return true;
+}
+
+/* Appends, or only counts where there is no text yet. */
+typedef struct writer {
+    char *text;
+    size_t n;
+} writer;
+
+static void put(writer *w, const char *piece) {
+    const size_t n = strlen(piece);
+    if (w->text) memcpy(w->text + w->n, piece, n);
+    w->n += n;
+}
+static void put_lines(writer *w, const char *const *lines) {
+    for (; *lines; lines++) put(w, *lines);
+}
+
+static bool are_same(const char *const *a, const char *const *b) {
+    while (*a && *b && strcmp(*a, *b) == 0) a++, b++;
+    return !*a && !*b;
+}
+
+/* Of a line, with what the phase has instead of PHASE_. */
+static void put_named(writer *w, const char *line, const char *name) {
+    for (const char *at; (at = strstr(line, "PHASE_")); line = at + strlen("PHASE_")) {
+        if (w->text) memcpy(w->text + w->n, line, (size_t)(at - line));
+        w->n += (size_t)(at - line);
+        put(w, name);
+    }
+    put(w, line);
+}
+
+static bool is_of_a_phase(const char *const *lines) {
+    for (; *lines; lines++)
+        if (strstr(*lines, "PHASE_")) return true;
+    return false;
+}
+
+/* Lines that are not of a phase stand once. */
+static bool is_new(const kinds *k, size_t i, int piece) {
+    const char *const *lines = k->phase[i]->wgsl[piece];
+    if (is_of_a_phase(lines)) return true;
+    for (size_t a = 0; a <= i; a++)
+        for (int b = 0; b < 5 && (a < i || b < piece); b++) {
+            const char *const *other = k->phase[a]->wgsl[b];
+            if (other && are_same(other, lines)) return false;
+        }
+    return true;
+}
+
+/* What the list says, as a phase asks for it: out of the list, or as constants. */
+static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
+    static const char *const from_list[] = {
+        "fn PHASE_operand(p: u32, k: u32) -> Operand {\n"
+        "    let o = list[p + 3u + k];\n"
+        "    return Operand(o.x & 0x1fffffffu, o.y, o.z, o.w, o.x >> 29u);\n}\n"
+        "fn PHASE_i(p: u32, k: u32) -> i32 { return bitcast<i32>(list[p + 2u][k]); }\n"
+        "fn PHASE_f(p: u32, k: u32) -> f32 { return as_float(list[p + 1u][k]); }\n"
+        "fn PHASE_word(p: u32) -> u32 { return list[p].z; }\n"
+        "fn PHASE_share(p: u32) -> u32 { return list[p].w; }\n"
+    };
+    const entry *e = &k->entry[i];
+    char line[256];
+    if (!k->of_shapes) {
+        put_named(w, from_list[0], name);
+        return;
+    }
+    snprintf(line, sizeof line, "fn %sword(p: u32) -> u32 { return %" PRIu32 "u; }\n", name,
+             e->four[0][2]);
+    put(w, line);
+    snprintf(line, sizeof line, "fn %sshare(p: u32) -> u32 { return %" PRIu32 "u; }\n", name,
+             e->four[0][3]);
+    put(w, line);
+    snprintf(line, sizeof line, "fn %sf(p: u32, k: u32) -> f32 {\n    switch k {\n", name);
+    put(w, line);
+    for (int a = 0; a < 4; a++) {
+        snprintf(line, sizeof line, "        case %du: { return as_float(%" PRIu32 "u); }\n", a,
+                 e->four[1][a]);
+        put(w, line);
+    }
+    put(w, "        default: { return 0.0; }\n    }\n}\n");
+    snprintf(line, sizeof line, "fn %si(p: u32, k: u32) -> i32 {\n    switch k {\n", name);
+    put(w, line);
+    for (int a = 0; a < 4; a++) {
+        snprintf(line, sizeof line, "        case %du: { return bitcast<i32>(%" PRIu32 "u); }\n", a,
+                 e->four[ENTRY_WORD][a]);
+        put(w, line);
+    }
+    snprintf(line, sizeof line,
+             "        default: { return 0; }\n    }\n}\n"
+             "fn %soperand(p: u32, k: u32) -> Operand {\n    switch k {\n",
+             name);
+    put(w, line);
+    for (int a = 0; a < TG_MAX_BIND; a++) {
+        const uint32_t *o = e->four[ENTRY_OPERANDS + a];
+        snprintf(line, sizeof line,
+                 "        case %du: { return Operand(list[p + %du].x & 0x1fffffffu, %" PRIu32
+                 "u, %" PRIu32 "u, %" PRIu32 "u, %" PRIu32 "u); }\n",
+                 a, ENTRY_OPERANDS + a, o[1], o[2], o[3], o[0] >> HOME_BIT);
+        put(w, line);
+    }
+    put(w, "        default: { return Operand(); }\n    }\n}\n");
+}
+
+static void write_calls(writer *w, const kinds *k, const char *function, bool ahead) {
+    char line[160];
+    snprintf(line, sizeof line, "fn %s(kind: u32, p: u32, group: u32, lane: u32) {\n", function);
+    put(w, line);
+    put(w, "    switch kind {\n");
+    for (size_t i = 0; i < k->n; i++) {
+        const char *call = ahead ? k->phase[i]->ahead : k->phase[i]->call;
+        if (!call) continue;
+        snprintf(line, sizeof line, "        case %zuu: { p%zu_%s(p, group, lane); }\n", i, i,
+                 call);
+        put(w, line);
+    }
+    put(w, "        default: {}\n    }\n}\n");
+}
+
+static void write_kernel(writer *w, const tg_single_rules *rules, const tg_single *s,
+                         const kinds *k) {
+    char line[160], name[16];
+    snprintf(line, sizeof line,
+             "const THREADS = %" PRIu32 "u;\nconst ROW = %zuu;\nconst SOFTWARE = %s;\n",
+             rules->threads, s->row_floats, rules->software ? "true" : "false");
+    w->n = 0;
+    if (rules->subgroups) put(w, TG_GPU_ENABLE_SUBGROUPS);
+    put(w, line);
+    put_lines(w, tg_shader_functions());
+    put_lines(w, text_single);
+    put_lines(w, rules->subgroups ? text_subgroups : text_sums);
+    for (size_t i = 0; i < k->n; i++) {
+        snprintf(name, sizeof name, "p%zu_", i);
+        write_entry(w, k, i, name);
+        for (int piece = 0; piece < 5; piece++) {
+            const char *const *lines = k->phase[i]->wgsl[piece];
+            if (!lines || !is_new(k, i, piece)) continue;
+            for (; *lines; lines++) put_named(w, *lines, name);
+        }
+    }
+    write_calls(w, k, "phase", false);
+    write_calls(w, k, "ask_ahead", true);
+    put_lines(w, text_main);
+}
+
+static uint64_t hash_of(const char *text, size_t n) {
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
+    return h;
+}
+
+/* The kernel of such phases, of which rules keeps some. */
+static tg_status find_pipeline(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
+                               const kinds *k, uint32_t *pipeline) {
+    const size_t room = sizeof rules->kernels / sizeof *rules->kernels;
+    writer w = { NULL, 0 };
+    write_kernel(&w, rules, s, k);
+    const size_t bytes = w.n + 1;
+    w.text = tg_alloc(&ctx->mem, bytes);
+    if (!w.text) return tg_fail_memory(ctx, "text of a kernel", bytes);
+    write_kernel(&w, rules, s, k);
+    w.text[w.n] = '\0';
+    const uint64_t hash = hash_of(w.text, w.n);
+    *pipeline = 0;
+    for (size_t i = 0; i < rules->n_kernels && i < room; i++)
+        if (rules->kernels[i].text == hash) *pipeline = rules->kernels[i].pipeline;
+    tg_status status = TG_OK;
+    if (!*pipeline) {
+        status = tg_gpu_pipeline_new(gpu, "single", w.text, "single", TG_GPU_MAX_STORAGE, pipeline);
+        const size_t at = rules->n_kernels++ % room;
+        rules->kernels[at].text = hash;
+        rules->kernels[at].pipeline = *pipeline;
+    }
+    tg_free(&ctx->mem, w.text, bytes);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------- the list
+ */
+
+/* The buffers of states: the written one last. */
+typedef struct state_buffers {
+    uint32_t buffer[STATE_BUFFERS];
+    uint64_t end[STATE_BUFFERS];
+    bool too_many;
+} state_buffers;
+
+static uint32_t state_buffer(state_buffers *b, const tg_gpu_range *r, bool is_written) {
+    uint32_t i = is_written ? WRITTEN : 0;
+    while (i < WRITTEN && b->buffer[i] && b->buffer[i] != r->buffer) i++;
+    if (i == WRITTEN && (!is_written || (b->buffer[i] && b->buffer[i] != r->buffer)))
+        b->too_many = true;
+    b->buffer[i] = r->buffer;
+    if (r->offset + r->bytes > b->end[i]) b->end[i] = r->offset + r->bytes;
+    return i;
+}
+
+static bool is_written_state(const tg_plan *plan, const tg_value *v) {
+    const size_t state = tg_plan_place_of(plan, v)->state;
+    for (size_t s = 0; s < plan->n_steps; s++)
+        for (int k = 0; k < plan->steps[s].node->n_out; k++) {
+            const tg_place *p = tg_plan_place_of(plan, &plan->steps[s].node->out[k]);
+            if (p->kind == TG_PLACE_STATE && p->state == state) return true;
+        }
+    return false;
+}
+
+static void write_operand(const tg_plan *plan, const tg_single_buffers *b, const items *all,
+                          size_t i, unsigned k, state_buffers *states, uint32_t out[4]) {
+    const item *it = &all->item[i];
+    const tg_value *v = operand(it, k);
+    tg_gpu_range r;
+    out[0] = (uint32_t)ABSENT << HOME_BIT;
+    if (!v || !b->locate(b->user, v, &r)) return;
+    const tg_type *t = &v->type;
+    out[1] = (uint32_t)tg_type_rows(t);
+    out[2] = (uint32_t)tg_type_cols(t);
+    out[3] = (uint32_t)t->dim[0];
+    if (lies_in_row(all, i, v))
+        out[0] = (uint32_t)IN_ROW << HOME_BIT;
+    else if (!is_state(plan, v))
+        out[0] = (uint32_t)IN_WORK << HOME_BIT | (uint32_t)(r.offset / 4);
+    else
+        out[0] = state_buffer(states, &r, is_written_state(plan, v)) << HOME_BIT |
+                 (uint32_t)(r.offset / 16);
+}
+
+/* Where in the list the phase is, behind a meeting and before the next one, that asks for memory
+ * before it; 0: there is none. */
+static uint32_t ahead_of(const items *all, size_t i) {
+    if (!all->item[i].meets) return 0;
+    for (size_t k = i; k < all->n && (k == i || !all->item[k].meets); k++)
+        if (all->item[k].phase->ahead) return (uint32_t)(1 + ITEM_FOURS * k);
+    return 0;
+}
+
+static void write_list(const tg_single_rules *rules, const tg_plan *plan,
+                       const tg_single_buffers *b, const items *all, state_buffers *states,
+                       entry *list) {
+    for (size_t i = 0; i < all->n; i++) {
+        const item *it = &all->item[i];
+        const tg_args *a = &it->step->args;
+        const tg_grid *g = grid_of(it->step);
+        uint32_t(*to)[4] = list[i].four;
+        to[0][1] = it->meets | ahead_of(all, i) << 1;
+        to[0][2] = g->word ? g->word(a) : 0;
+        to[0][3] = g->share ? g->share(a, rules->groups, rules->threads) : 0;
+        memcpy(to[1], a->attr.f, sizeof a->attr.f);
+        _Static_assert(sizeof a->attr.f <= sizeof to[1], "a four of the list");
+        memcpy(to[ENTRY_WORD], a->attr.i, sizeof to[ENTRY_WORD]);
+        for (unsigned k = 0; k < TG_MAX_BIND; k++)
+            write_operand(plan, b, all, i, k, states, to[ENTRY_OPERANDS + k]);
+    }
+}
+
+/* Bindings as single.wgsl has them. */
+static void find_ranges(const tg_single *s, const tg_single_buffers *b, const state_buffers *states,
+                        tg_gpu_range r[2 + TG_GPU_MAX_STORAGE]) {
+    r[0] = (tg_gpu_range) { s->list, 0, LIST_FOURS * 16 };
+    r[1] = (tg_gpu_range) { b->call, 0, TG_CALL_BYTES };
+    r[2] = (tg_gpu_range) { s->sync, 0, SYNC_BYTES };
+    r[3] = (tg_gpu_range) { b->work, 0, b->work_bytes };
+    r[4] = (tg_gpu_range) { b->scratch, 0, b->scratch_bytes };
+    for (uint32_t i = 0; i < STATE_BUFFERS; i++)
+        r[5 + (i + 1) % STATE_BUFFERS] =
+            (tg_gpu_range) { states->buffer[i], 0, (states->end[i] + 15) / 16 * 16 };
+    for (uint32_t i = 2; i < 2 + TG_GPU_MAX_STORAGE; i++)
+        if (!r[i].buffer || !r[i].bytes)
+            r[i] = (tg_gpu_range) { b->dummies, (i - 2) * TG_GPU_ALIGN, TG_GPU_ALIGN };
+}
+
+/* List, kernel and bind group, in memory that the caller gives. */
+static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
+                      const tg_plan *plan, const tg_single_buffers *b, uint32_t (*list)[4],
+                      tg_gpu_dispatch *d) {
+    items all;
+    size_t row_floats = 0;
+    state_buffers states = { .too_many = false };
+    tg_gpu_range ranges[2 + TG_GPU_MAX_STORAGE];
+    kinds k;
+    entry *entries = (entry *)(void *)(list + 1);
+    list_items(plan, s->n_steps, &all);
+    find_rows(&all, &row_floats);
+    find_meets(plan, &all);
+    list[0][0] = (uint32_t)all.n;
+    list[0][1] = rules->groups;
+    list[0][2] = rules->looks;
+    write_list(rules, plan, b, &all, &states, entries);
+    if (states.too_many) return TG_E_UNSUPPORTED;
+    if (!rules->of_shapes || !find_kinds(&k, &all, entries, true))
+        find_kinds(&k, &all, entries, false);
+    TG_TRY(find_pipeline(s, rules, ctx, gpu, &k, &d->pipeline));
+    if (!s->list) TG_TRY(tg_gpu_buffer_new(gpu, "phases", LIST_FOURS * 16, true, &s->list));
+    if (!s->sync) TG_TRY(tg_gpu_buffer_new(gpu, "barrier", TG_GPU_ALIGN, false, &s->sync));
+    TG_TRY(tg_gpu_write(gpu, s->list, 0, list, LIST_FOURS * 16));
+    find_ranges(s, b, &states, ranges);
+    d->x = rules->groups;
+    d->y = d->z = 1;
+    return tg_gpu_group_new(gpu, d->pipeline, ranges, &d->group);
+}
+
+tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
+                         const tg_plan *plan, const tg_single_buffers *b, tg_gpu_dispatch *d) {
+    const size_t bytes = LIST_FOURS * 16;
+    uint32_t(*list)[4] = tg_alloc(&ctx->mem, bytes);
+    if (!list) return tg_fail_memory(ctx, "list of phases", bytes);
+    memset(list, 0, bytes);
+    const tg_status status = bind(s, rules, ctx, gpu, plan, b, list, d);
+    tg_free(&ctx->mem, list, bytes);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------- running, and trials
+ */
+
+tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
+                          tg_gpu_dispatch *d) {
+    static const uint32_t nobody[2] = { 0, 0 };
+    d->x = rules->groups - rules->missing;
+    return tg_gpu_write(gpu, s->sync, 0, nobody, sizeof nobody);
+}
+
+tg_gpu_piece tg_single_piece(tg_single *s) {
+    return (tg_gpu_piece) { s->sync, 0, sizeof s->come, s->come };
+}
+
+bool tg_single_came(const tg_single *s, const tg_single_rules *rules) {
+    return s->come[1] == rules->groups;
+}
+
+static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
+    const tg_gpu_piece piece = tg_single_piece(s);
+    const uint32_t head[4] = { TRIAL_MEETS, rules->groups, rules->looks, 0 };
+    uint32_t reading;
+    TG_TRY(tg_gpu_write(gpu, s->list, 0, head, sizeof head));
+    for (uint32_t i = 0; i < TRIAL_MEETS; i++) {
+        const uint32_t meeting[4] = { UINT32_MAX, 1, 0, 0 };
+        TG_TRY(tg_gpu_write(gpu, s->list, 16 * (1 + ITEM_FOURS * i), meeting, sizeof meeting));
+    }
+    TG_TRY(tg_single_begin(s, rules, gpu, d));
+    TG_TRY(tg_gpu_submit(gpu, d, 1));
+    TG_TRY(tg_gpu_read_begin(gpu, &piece, 1, &reading));
+    return tg_gpu_read_end(gpu, reading, &piece, 1);
+}
+
+tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
+    TG_TRY(try_groups(s, rules, gpu, d));
+    while (!tg_single_came(s, rules) && !rules->given && rules->groups > 1) {
+        rules->groups /= 2;
+        TG_TRY(try_groups(s, rules, gpu, d));
+    }
+    return TG_OK;
+}
+
+void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
+                       const tg_plan *plan) {
+    tg_say(ctx, TG_LOG_WARNING,
+           "plan %s: want %" PRIu32 " workgroups that meet in one dispatch, %" PRIu32
+           " came through: lever %s off",
+           plan->name, rules->groups, s->come[1], tg_lever_table[TG_LEVER_single_dispatch].name);
+    rules->groups = 0;
+}
+
+void tg_single_free(tg_single *s, tg_gpu *gpu) {
+    tg_gpu_buffer_free(gpu, s->list);
+    tg_gpu_buffer_free(gpu, s->sync);
+    *s = (tg_single) { .on = false };
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * single.h - a plan of one row as one dispatch over the whole card (lever single_dispatch).
+ *
+ * A dispatch costs some microseconds and a token has hundreds of them; a barrier over all
+ * workgroups inside of one costs less than one. So one kernel has the phases that ops bring
+ * (tg_grid of ir/op.h), and walks a list that is made of the plan's steps:
+ *
+ *     step     norm    product    rope    append    attention        product
+ *     phase    n       p          r       k         a        w       p
+ *     meet     x                  x                          x
+ *     row      n ----> p          r ----> k ------> a        w ----> p
+ *
+ * meet: a phase waits for all workgroups where it reads, or overwrites, what one before it has
+ * written or read since they met last. row: a value that one or a few phases read which follow at
+ * once, and which take it so, is computed by every workgroup for itself in its own memory: what a
+ * norm of a row costs is less than to meet. So phases that give rows are done by all.
+ *
+ * WGSL promises no progress of one workgroup while another waits. So a kernel is tried before it is
+ * used, with meetings alone; whoever waits looks so often and no longer; and the host counts who
+ * came through the list. Where one is missing the plan runs as many dispatches, from then on, and
+ * the token is computed again: what a run writes, the next one of the same row writes again.
+ */
+#ifndef TG_BACKEND_WEBGPU_SINGLE_H
+#define TG_BACKEND_WEBGPU_SINGLE_H
+
+#include "backend/webgpu/shaders.h"
+#include "plan/plan.h"
+
+/* Of a backend: how many workgroups of how many threads; groups 0: never. */
+typedef struct tg_single_rules {
+    uint32_t groups, threads, looks;
+    bool software;    /* the adapter */
+    bool subgroups;   /* the lever */
+    bool of_shapes;   /* the kernel knows the shapes of its plan; else the list has them */
+    bool given;       /* by TG_SINGLE_GROUPS: other numbers are not tried */
+    uint32_t missing; /* of the groups, how many are not run: a test's adapter without progress */
+    struct {
+        uint64_t text; /* its hash */
+        uint32_t pipeline;
+    } kernels[4];
+    size_t n_kernels;
+} tg_single_rules;
+
+/* Of a compiled plan. */
+typedef struct tg_single {
+    bool on, tried;
+    uint32_t list, sync; /* buffers */
+    size_t n_steps;      /* of the plan; the last one may have dispatches of its own */
+    size_t row_floats, scratch_bytes;
+    uint32_t come[2]; /* arrived, and through the list, of the last run */
+} tg_single;
+
+/* Where the bytes of a value are; false: it has none. */
+typedef bool (*tg_single_locate)(void *user, const tg_value *v, tg_gpu_range *out);
+
+/* By the adapter; TG_SINGLE_GROUPS and TG_SINGLE_THREADS in the environment say it for tests and
+ * measurements, also on adapters that compute on the CPU, where it pays never. */
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever);
+
+/* Sets s->on, and its sizes. False: ctx is told why not, with the step's name. */
+bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
+                    const tg_gpu_info *info, const tg_plan *plan);
+
+typedef struct tg_single_buffers {
+    uint32_t call, scratch, work, dummies; /* dummies has 256 bytes for each binding */
+    size_t work_bytes, scratch_bytes;
+    tg_single_locate locate;
+    void *user;
+} tg_single_buffers;
+
+/* The list, the kernel and the bind group of the dispatch; again when buffers have changed.
+ * TG_E_UNSUPPORTED, without a message: the states are in more buffers than a kernel binds. */
+tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
+                         const tg_plan *plan, const tg_single_buffers *b, tg_gpu_dispatch *d);
+
+/* Before each submit. */
+tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
+                          tg_gpu_dispatch *d);
+/* What to read back into s->come. */
+tg_gpu_piece tg_single_piece(tg_single *s);
+/* Whether all workgroups came through, of the last run. */
+bool tg_single_came(const tg_single *s, const tg_single_rules *rules);
+
+/* Meetings alone, of as many workgroups as come through, if any do: tg_single_came says so. */
+tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d);
+/* From now on no plan is one dispatch: rules->groups is 0, and ctx is told. */
+void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
+                       const tg_plan *plan);
+
+void tg_single_free(tg_single *s, tg_gpu *gpu);
+
+#endif
