@@ -110,7 +110,7 @@ static bool fits_packed_halves(const tg_args *a) {
         .pass = {                                                                                  \
             { .entry = "round_halves",                                                             \
               .constants = BY_K(1, 1),                                                             \
-              .wgsl = { padded, words, weights, packed_text, packed_halves, halves },                     \
+              .wgsl = { padded, words, weights, packed_text, packed_halves, halves },              \
               .fours = true,                                                                       \
               .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_NONE, TG_BIND_NONE, TG_BIND_IN(4),   \
                         TG_BIND_IN(5), TG_BIND_NONE, TG_BIND_SCRATCH },                            \
