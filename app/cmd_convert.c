@@ -18,12 +18,14 @@ typedef struct values {
     bool force;
 } values;
 
-enum { F32, F16, INT4, BF16, Q8_0, Q4_0, Q4_K, N_DTYPES };
+enum { F32, F16, INT4, BF16, Q8_0, Q4_0, Q4_K, Q5_0, IQ4_NL, Q5_K, Q6_K, Q4_K_M, Q5_K_M, N_DTYPES };
 enum { AUTO, V1, V2, V3, SAFETENSORS, GGUF, N_FORMATS };
 
 static const tg_option options[] = {
-    TG_CHOICE("--dtype", values, dtype, "f32|f16|int4|bf16|q8_0|q4_0|q4_k",
-              "numbers in the new file; the last four in gguf, and in v3 of third-party models"),
+    TG_CHOICE(
+        "--dtype", values, dtype,
+        "f32|f16|int4|bf16|q8_0|q4_0|q4_k|q5_0|iq4_nl|q5_k|q6_k|q4_k_m|q5_k_m",
+        "numbers in the new file; from bf16 on in gguf, and in v3 of third-party models; q4_k_m and q5_k_m have the matrices that matter more in q6_k"),
     TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors|gguf",
               "the layout; auto: by the name of OUT, then v3 for f32, v2 for f16 and int4"),
     TG_FLAG("--force", values, force,
@@ -47,7 +49,7 @@ static const tg_command_spec spec = {
     .pos_max = 2,
     .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n"
                 "  tinygpt convert run.tinygpt run.gguf --dtype q8_0\n"
-                "  tinygpt convert smollm2.gguf smollm2.tinygpt --dtype q4_k\n"
+                "  tinygpt convert smollm2.gguf smollm2.tinygpt --dtype q4_k_m\n"
                 "  tinygpt convert run.tinygpt folder --format safetensors\n"
                 "  tinygpt convert folder/model.safetensors back.tinygpt\n",
 };
@@ -121,9 +123,12 @@ static const struct {
     tg_weight_type type;
     const char *name;
 } weights[N_DTYPES] = {
-    [F32] = { TG_WEIGHT_F32, "f32" },    [F16] = { TG_WEIGHT_F16, "f16" },
-    [BF16] = { TG_WEIGHT_BF16, "bf16" }, [Q8_0] = { TG_WEIGHT_Q8_0, "q8_0" },
-    [Q4_0] = { TG_WEIGHT_Q4_0, "q4_0" }, [Q4_K] = { TG_WEIGHT_Q4_K, "q4_k" },
+    [F32] = { TG_WEIGHT_F32, "f32" },          [F16] = { TG_WEIGHT_F16, "f16" },
+    [BF16] = { TG_WEIGHT_BF16, "bf16" },       [Q8_0] = { TG_WEIGHT_Q8_0, "q8_0" },
+    [Q4_0] = { TG_WEIGHT_Q4_0, "q4_0" },       [Q4_K] = { TG_WEIGHT_Q4_K, "q4_k" },
+    [Q5_0] = { TG_WEIGHT_Q5_0, "q5_0" },       [IQ4_NL] = { TG_WEIGHT_IQ4_NL, "iq4_nl" },
+    [Q5_K] = { TG_WEIGHT_Q5_K, "q5_k" },       [Q6_K] = { TG_WEIGHT_Q6_K, "q6_k" },
+    [Q4_K_M] = { TG_WEIGHT_Q4_K_M, "q4_k_m" }, [Q5_K_M] = { TG_WEIGHT_Q5_K_M, "q5_k_m" },
 };
 
 static void print_report_json(const char *in, const char *out, const char *layout,

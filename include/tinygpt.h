@@ -309,14 +309,21 @@ TG_API tg_status tg_file_info(tg_context *ctx, const char *path, bool json, tg_t
  * a finite number: E_NUMBER. */
 TG_API tg_status tg_file_check(tg_context *ctx, const char *path);
 
-/* Types that weights are written in. */
+/* Types that weights are written in. The last two are mixtures, made as llama.cpp makes those of
+ * these names: matrices of Q4_K or Q5_K, and some that matter more in Q6_K. */
 typedef enum tg_weight_type {
     TG_WEIGHT_F32,
     TG_WEIGHT_F16,
     TG_WEIGHT_BF16,
     TG_WEIGHT_Q8_0,
     TG_WEIGHT_Q4_0,
-    TG_WEIGHT_Q4_K
+    TG_WEIGHT_Q4_K,
+    TG_WEIGHT_Q5_0,
+    TG_WEIGHT_IQ4_NL,
+    TG_WEIGHT_Q5_K,
+    TG_WEIGHT_Q6_K,
+    TG_WEIGHT_Q4_K_M,
+    TG_WEIGHT_Q5_K_M
 } tg_weight_type;
 
 typedef struct tg_convert_report {

@@ -73,11 +73,11 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
     ENTER(ctx);
     WANT(ctx, path_in);
     WANT(ctx, path_out);
-    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q4_K || kind < TG_FILE_V3 || kind > TG_FILE_GGUF)
+    if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q5_K_M || kind < TG_FILE_V3 || kind > TG_FILE_GGUF)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "conversion: want a kind of 0..%d and a type of 0..%d, "
                        "have %d and %d",
-                       TG_FILE_GGUF, TG_WEIGHT_Q4_K, (int)kind, (int)type);
+                       TG_FILE_GGUF, TG_WEIGHT_Q5_K_M, (int)kind, (int)type);
     bool compared;
     tg_convert_report own = { .in_bytes = 0 };
     tg_status s = by_model(ctx, path_in, kind, &compared);

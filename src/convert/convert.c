@@ -15,14 +15,19 @@
 #include "io/tools.h"
 #include "tok/tok_inside.h"
 
-static const tg_dtype types[] = {
-    [TG_WEIGHT_F32] = TG_F32,   [TG_WEIGHT_F16] = TG_F16,   [TG_WEIGHT_BF16] = TG_BF16,
-    [TG_WEIGHT_Q8_0] = TG_Q8_0, [TG_WEIGHT_Q4_0] = TG_Q4_0, [TG_WEIGHT_Q4_K] = TG_Q4_K,
-};
-/* general.file_type, as llama.cpp numbers what most of a file is. */
-static const uint32_t file_types[] = {
-    [TG_WEIGHT_F32] = 0,  [TG_WEIGHT_F16] = 1,  [TG_WEIGHT_BF16] = 32,
-    [TG_WEIGHT_Q8_0] = 7, [TG_WEIGHT_Q4_0] = 2, [TG_WEIGHT_Q4_K] = 15,
+/* The type of matrices, whether some of them are of a finer one (gguf_out.c), and
+ * general.file_type, as llama.cpp numbers what most of a file is. */
+static const struct {
+    tg_dtype dtype;
+    bool mixed;
+    uint32_t number;
+} types[] = {
+    [TG_WEIGHT_F32] = { TG_F32, false, 0 },     [TG_WEIGHT_F16] = { TG_F16, false, 1 },
+    [TG_WEIGHT_BF16] = { TG_BF16, false, 32 },  [TG_WEIGHT_Q8_0] = { TG_Q8_0, false, 7 },
+    [TG_WEIGHT_Q4_0] = { TG_Q4_0, false, 2 },   [TG_WEIGHT_Q4_K] = { TG_Q4_K, false, 15 },
+    [TG_WEIGHT_Q5_0] = { TG_Q5_0, false, 8 },   [TG_WEIGHT_IQ4_NL] = { TG_IQ4_NL, false, 25 },
+    [TG_WEIGHT_Q5_K] = { TG_Q5_K, false, 17 },  [TG_WEIGHT_Q6_K] = { TG_Q6_K, false, 18 },
+    [TG_WEIGHT_Q4_K_M] = { TG_Q4_K, true, 15 }, [TG_WEIGHT_Q5_K_M] = { TG_Q5_K, true, 17 },
 };
 
 /* -------------------------------------------------------------------------------------- the whole
@@ -92,8 +97,9 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_k
                         .in = in,
                         .out = out,
                         .kind = kind,
-                        .type = types[type],
-                        .file_type = file_types[type],
+                        .type = types[type].dtype,
+                        .mixed = types[type].mixed,
+                        .file_type = types[type].number,
                         .report = report };
     tg_os_seen seen;
     tg_arena_init(&c.arena, &ctx->err.mem);

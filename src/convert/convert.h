@@ -24,6 +24,7 @@ typedef struct tg_conversion {
     tg_file_kind kind;
     bool keep; /* what a file replaces stays as .prev */
     tg_dtype type;
+    bool mixed; /* some matrices are of a finer type */
     uint32_t file_type;
     tg_convert_report *report;
     tg_gguf g;       /* the source */

@@ -203,10 +203,11 @@ static tg_status make_values(tg_conversion *c, tg_file_kind kind) {
 
 /* -------------------------------------------------------------------------------------- tensors */
 
-/* The type, or the next finer one whose blocks divide a row. */
+/* The type, or the next finer one whose blocks divide a row: llama.cpp takes the same. */
 static tg_dtype fitting(tg_dtype want, uint64_t cols) {
     if (cols % tg_dtype_table[want].cols == 0) return want;
-    return want == TG_Q4_K && cols % 32 == 0 ? TG_Q8_0 : TG_F16;
+    if (cols % 32 != 0) return TG_F16;
+    return want == TG_Q4_K ? TG_Q5_0 : want == TG_Q5_K ? TG_Q5_1 : TG_Q8_0;
 }
 
 const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t) {
@@ -234,6 +235,15 @@ static size_t digits(const char *text) {
     size_t n = 0;
     while (text[n] >= '0' && text[n] <= '9') n++;
     return n;
+}
+
+/* The block's number; 0 where there is none. */
+static size_t number_of(const char *name) {
+    size_t at = 0, number = 0;
+    while (name[at] && !is_number(name, at)) at++;
+    for (; name[at] >= '0' && name[at] <= '9'; at++)
+        number = 10 * number + (size_t)(name[at] - '0');
+    return number;
 }
 
 /* Of one kind are matrices whose names differ in numbers alone. */
@@ -264,8 +274,42 @@ static void tell_finer(tg_convert_report *r, const tg_gguf_tensor *first, size_t
     r->n_finer += n;
 }
 
+/* Which of the tensors of its kind it is, and how many there are: layers that have one. */
+static size_t place_of_kind(const tg_conversion *c, size_t i, size_t *n) {
+    size_t before = 0;
+    *n = 0;
+    for (size_t k = 0; k < c->g.n_tensors; k++) {
+        if (!same_kind(c->g.tensors[k].name, c->g.tensors[i].name)) continue;
+        *n += 1;
+        before += number_of(c->g.tensors[k].name) < number_of(c->g.tensors[i].name);
+    }
+    return before;
+}
+
+static bool has_output(const tg_conversion *c) {
+    for (size_t i = 0; i < c->g.n_tensors; i++)
+        if (strcmp(c->g.tensors[i].name, "output.weight") == 0) return true;
+    return false;
+}
+
+/*
+ * What matters more in a mixture, by llama.cpp's rule (src/llama-quant.cpp): what logits are made
+ * of, and values and the MLP's way down in the first and the last eighth of the layers and in every
+ * third between, in Q6_K; queries, keys and values in one matrix a step finer.
+ */
+static tg_dtype wanted(const tg_conversion *c, size_t i) {
+    const char *name = c->g.tensors[i].name;
+    if (!c->mixed) return c->type;
+    if (strcmp(name, has_output(c) ? "output.weight" : "token_embd.weight") == 0) return TG_Q6_K;
+    if (strstr(name, ".attn_qkv.weight")) return c->type == TG_Q4_K ? TG_Q5_K : TG_Q6_K;
+    if (!strstr(name, ".attn_v.weight") && !strstr(name, ".ffn_down.weight")) return c->type;
+    size_t n;
+    const size_t at = place_of_kind(c, i, &n);
+    return at < n / 8 || at >= 7 * n / 8 || (at - n / 8) % 3 == 2 ? TG_Q6_K : c->type;
+}
+
 static bool is_finer(const tg_conversion *c, size_t i) {
-    return c->tensors[i].type != c->type && is_matrix(&c->g.tensors[i]);
+    return c->tensors[i].type != wanted(c, i) && is_matrix(&c->g.tensors[i]);
 }
 
 static void tell_all_finer(tg_conversion *c) {
@@ -297,7 +341,7 @@ static tg_status make_tensors(tg_conversion *c) {
             t->dim[0] = 1;
             t->dim[1] = from->elems;
         }
-        t->type = matrix ? fitting(c->type, t->dim[0]) : TG_F32;
+        t->type = matrix ? fitting(wanted(c, i), t->dim[0]) : TG_F32;
         t->bytes = t->elems / tg_dtype_table[t->type].cols * tg_dtype_table[t->type].bytes;
         c->report->n_tensors += matrix;
     }

@@ -60,9 +60,8 @@ static void take_q8_0(const uint8_t *b, tg_block_parts *o) {
     memcpy(o->q, b + 2, 32);
 }
 
-/* Whole numbers that lie closer together around zero, as weights do. */
-static const int8_t iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
-                                       1,    13,   25,  38,  53,  69,  89,  113 };
+const int8_t tg_iq4_values[16] = { -127, -104, -83, -65, -49, -35, -22, -10,
+                                   1,    13,   25,  38,  53,  69,  89,  113 };
 
 static void values_16(int8_t *q, const uint8_t *in, const int8_t values[16]) {
     for (size_t i = 0; i < 16; i++) {
@@ -73,7 +72,7 @@ static void values_16(int8_t *q, const uint8_t *in, const int8_t values[16]) {
 
 static void take_iq4_nl(const uint8_t *b, tg_block_parts *o) {
     set_pair(o, 0, f16_at(b), 0);
-    values_16(o->q, b + 2, iq4_values);
+    values_16(o->q, b + 2, tg_iq4_values);
 }
 
 /* Twice the values of a 4-bit float (sign, two bits of exponent, one of fraction), so that they are
@@ -202,7 +201,7 @@ static void take_iq4_xs(const uint8_t *b, tg_block_parts *o) {
     for (size_t r = 0; r < 8; r++) {
         const int scale = (b[4 + r / 2] >> (r % 2 * 4) & 15) | (high >> (2 * r) & 3) << 4;
         set_pair(o, 2 * r, d * (float)(scale - 32), 0);
-        values_16(o->q + 32 * r, b + 8 + 16 * r, iq4_values);
+        values_16(o->q + 32 * r, b + 8 + 16 * r, tg_iq4_values);
     }
 }
 

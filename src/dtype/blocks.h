@@ -45,6 +45,9 @@ typedef struct tg_block_parts {
     bool has_offset;
 } tg_block_parts;
 
+/* Whole numbers that lie closer together around zero, as weights do: those of IQ4_NL and IQ4_XS. */
+extern const int8_t tg_iq4_values[16];
+
 /* One block of a type other than F32, F16 and BF16. */
 void tg_block_take_apart(tg_dtype type, const uint8_t *block, tg_block_parts *out);
 

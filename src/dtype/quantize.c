@@ -2,28 +2,17 @@
 /*
  * quantize.c - floats to blocks: see the table in blocks.h for what the bytes mean.
  *
- * A type says how blocks are read, and leaves open which scale is written. Q8_0 and Q4_0 take the
- * largest weight of a block to the end of the range, as everybody does. Q4_K is fitted: of several
- * scales around that one, each with the best offset for it by least squares, the one with the
- * smallest error is taken.
+ * A type says how blocks are read, and leaves open which scale is written. Those with a scale alone
+ * of 32 weights (Q8_0, Q4_0, Q5_0) take the largest weight of a block to the end of the range, as
+ * everybody does; Q5_1 has its smallest and its largest weight at both ends. Superblocks and IQ4_NL
+ * are fitted: of several scales around that one, each made the best for the whole numbers that it
+ * gives by least squares, the one with the smallest error is taken.
  */
 #include "dtype/quantize.h"
 
 #include "dtype/dtype.h"
 
 enum { RUN = 32, RUNS = 8, TRIES = 12 };
-
-bool tg_block_writes(tg_dtype type) {
-    switch (type) {
-    case TG_F32:
-    case TG_F16:
-    case TG_BF16:
-    case TG_Q8_0:
-    case TG_Q4_0:
-    case TG_Q4_K: return true;
-    default: return false;
-    }
-}
 
 static void put_u16(uint8_t *out, uint16_t x) {
     out[0] = (uint8_t)x;
@@ -47,32 +36,139 @@ static void put_q8_0(uint8_t *out, const float *in) {
     for (int i = 0; i < RUN; i++) out[2 + i] = (uint8_t)(int8_t)whole(in[i] * inverse, -127, 127);
 }
 
-/* The weight that is largest without its sign becomes -8, the end that has no counterpart. */
-static void put_q4_0(uint8_t *out, const float *in) {
+/* The weight that is largest without its sign. */
+static float end_of(const float *in, int n) {
     float end = 0;
-    for (int i = 0; i < RUN; i++)
+    for (int i = 0; i < n; i++)
         if ((in[i] < 0 ? -in[i] : in[i]) > (end < 0 ? -end : end)) end = in[i];
-    const float scale = end / -8, inverse = end < 0 || end > 0 ? 1 / scale : 0;
+    return end;
+}
+
+/* The low four bits of 32 whole numbers, in 16 bytes. */
+static void put_halves(uint8_t *out, const int q[RUN]) {
+    for (int i = 0; i < RUN / 2; i++) out[i] = (uint8_t)((q[i] & 15) | (q[i + RUN / 2] & 15) << 4);
+}
+
+/* The fifth ones, in four bytes. */
+static void put_fifths(uint8_t *out, const int q[RUN]) {
+    memset(out, 0, 4);
+    for (int i = 0; i < RUN; i++) out[i / 8] |= (uint8_t)((q[i] >> 4 & 1) << (i % 8));
+}
+
+/* Q4_0 (top 8) and Q5_0 (16): the largest weight becomes -top, the end that has no counterpart. */
+static void put_q_0(uint8_t *out, const float *in, int top) {
+    const float end = end_of(in, RUN), scale = end / (float)-top;
+    const float inverse = end < 0 || end > 0 ? 1 / scale : 0;
+    int q[RUN];
+    for (int i = 0; i < RUN; i++) q[i] = whole(in[i] * inverse, -top, top - 1) + top;
     put_u16(out, tg_f16_from_f32(scale));
-    for (int i = 0; i < RUN / 2; i++) {
-        const int low = whole(in[i] * inverse, -8, 7) + 8;
-        const int high = whole(in[i + RUN / 2] * inverse, -8, 7) + 8;
-        out[2 + i] = (uint8_t)(low | high << 4);
+    if (top == 16) put_fifths(out + 2, q);
+    put_halves(out + (top == 16 ? 6 : 2), q);
+}
+
+static void put_q5_1(uint8_t *out, const float *in) {
+    float low = in[0], high = in[0];
+    for (int i = 1; i < RUN; i++) {
+        low = in[i] < low ? in[i] : low;
+        high = in[i] > high ? in[i] : high;
+    }
+    const float scale = (high - low) / 31, inverse = scale > 0 ? 1 / scale : 0;
+    int q[RUN];
+    for (int i = 0; i < RUN; i++) q[i] = whole((in[i] - low) * inverse, 0, 31);
+    put_u16(out, tg_f16_from_f32(scale));
+    put_u16(out + 2, tg_f16_from_f32(low));
+    put_fifths(out + 4, q);
+    put_halves(out + 8, q);
+}
+
+/* --------------------------------------------------------------- a scale alone, fitted: Q6_K,
+ * IQ4_NL
+ */
+
+/* The number of a type that is nearest to x, and its value. */
+typedef int (*nearest_fn)(float x, int *value);
+
+static int nearest_six_bits(float x, int *value) {
+    *value = whole(x, -32, 31);
+    return *value + 32;
+}
+
+static int nearest_iq4(float x, int *value) {
+    int at = 0;
+    while (at < 15 && x > 0.5f * (float)(tg_iq4_values[at] + tg_iq4_values[at + 1])) at++;
+    *value = tg_iq4_values[at];
+    return at;
+}
+
+/* The scale with the smallest error, of those that take the largest weight near `end`. With whole
+ * numbers q that are given, xq / qq is the best scale, and its error xx - xq * xq / qq. */
+static float fit_scale(const float *in, int n, float end, float step, nearest_fn nearest) {
+    const float most = end_of(in, n);
+    double best = 0;
+    float scale = 0;
+    if (!(most < 0 || most > 0)) return 0;
+    for (int k = -TRIES; k <= TRIES; k++) {
+        const float inverse = (end + step * (float)k) / most;
+        double xq = 0, qq = 0;
+        for (int i = 0; i < n; i++) {
+            int q;
+            nearest(in[i] * inverse, &q);
+            xq += (double)in[i] * q;
+            qq += (double)q * q;
+        }
+        if (qq > 0 && xq * xq > best * qq) {
+            best = xq * xq / qq;
+            scale = (float)(xq / qq);
+        }
+    }
+    return scale;
+}
+
+static void put_iq4_nl(uint8_t *out, const float *in) {
+    const uint16_t bits = tg_f16_from_f32(fit_scale(in, RUN, -127, 4, nearest_iq4));
+    const float scale = tg_f16_to_f32(bits), inverse = scale < 0 || scale > 0 ? 1 / scale : 0;
+    int q[RUN], value;
+    for (int i = 0; i < RUN; i++) q[i] = nearest_iq4(in[i] * inverse, &value);
+    put_u16(out, bits);
+    put_halves(out + 2, q);
+}
+
+/* The layout is drawn at blocks.c's take_q6_k. */
+static void put_q6_k(uint8_t *out, const float *in) {
+    enum { SIXTEEN = 16 };
+    float scale[SIXTEEN];
+    for (int r = 0; r < SIXTEEN; r++)
+        scale[r] = fit_scale(in + r * SIXTEEN, SIXTEEN, -32, 0.25f, nearest_six_bits);
+    const float end = end_of(scale, SIXTEEN);
+    const uint16_t bits = tg_f16_from_f32(end / -128);
+    const float d = tg_f16_to_f32(bits);
+    memset(out, 0, 208);
+    put_u16(out + 208, bits);
+    for (int r = 0; r < SIXTEEN; r++) {
+        const int s = d < 0 || d > 0 ? whole(scale[r] / d, -128, 127) : 0;
+        const float inverse = s ? 1 / (d * (float)s) : 0;
+        out[192 + r] = (uint8_t)(int8_t)s;
+        for (int i = r * SIXTEEN; i < (r + 1) * SIXTEEN; i++) {
+            int value;
+            const int q = nearest_six_bits(in[i] * inverse, &value), half = i / 128, at = i % 128;
+            out[half * 64 + at % 64] |= (uint8_t)((q & 15) << (at / 64 * 4));
+            out[128 + half * 32 + at % 32] |= (uint8_t)(q >> 4 << (at / 32 * 2));
+        }
     }
 }
 
-/* ---------------------------------------------------------------------------------------- Q4_K */
+/* ---------------------------------------------------------------------------------- Q4_K, Q5_K */
 
 /* w = scale * q - offset, offset of 0 or more. */
 typedef struct fit {
     float scale, offset;
 } fit;
 
-static double error_of(const float *in, fit f) {
+static double error_of(const float *in, int top, fit f) {
     const float inverse = f.scale > 0 ? 1 / f.scale : 0;
     double sum = 0;
     for (int i = 0; i < RUN; i++) {
-        const int q = whole((in[i] + f.offset) * inverse, 0, 15);
+        const int q = whole((in[i] + f.offset) * inverse, 0, top);
         const double d = (double)in[i] - ((double)f.scale * q - (double)f.offset);
         sum += d * d;
     }
@@ -80,11 +176,11 @@ static double error_of(const float *in, fit f) {
 }
 
 /* The best scale and offset for the q that a first guess gives: two equations of least squares. */
-static fit refine(const float *in, fit f) {
+static fit refine(const float *in, int top, fit f) {
     const float inverse = f.scale > 0 ? 1 / f.scale : 0;
     double q1 = 0, q2 = 0, x1 = 0, xq = 0;
     for (int i = 0; i < RUN; i++) {
-        const double q = whole((in[i] + f.offset) * inverse, 0, 15), x = (double)in[i];
+        const double q = whole((in[i] + f.offset) * inverse, 0, top), x = (double)in[i];
         q1 += q;
         q2 += q * q;
         x1 += x;
@@ -97,19 +193,19 @@ static fit refine(const float *in, fit f) {
     return (fit) { q2 > 0 && xq > 0 ? (float)(xq / q2) : f.scale, 0 };
 }
 
-static fit fit_run(const float *in) {
+static fit fit_run(const float *in, int top) {
     float low = 0, high = 0;
     for (int i = 0; i < RUN; i++) {
         low = in[i] < low ? in[i] : low;
         high = in[i] > high ? in[i] : high;
     }
-    fit best = { (high - low) / 15, -low };
+    fit best = { (high - low) / (float)top, -low };
     if (!(high > low)) return (fit) { 0, 0 };
-    double least = error_of(in, best);
+    double least = error_of(in, top, best);
     for (int k = 0; k < TRIES; k++) {
-        const fit guess = { (high - low) / (14.0f + 0.2f * (float)k), -low };
-        const fit f = refine(in, guess);
-        const double error = error_of(in, f);
+        const fit guess = { (high - low) / ((float)top - 1 + 0.2f * (float)k), -low };
+        const fit f = refine(in, top, guess);
+        const double error = error_of(in, top, f);
         if (error < least) {
             least = error;
             best = f;
@@ -127,12 +223,13 @@ static void put_six_bits(uint8_t *s, const int scale[RUNS], const int offset[RUN
     }
 }
 
-static void put_q4_k(uint8_t *out, const float *in) {
+/* Q4_K (top 15) and Q5_K (31). */
+static void put_superblock(uint8_t *out, const float *in, int top) {
     fit f[RUNS];
     int scale[RUNS], offset[RUNS];
     float top_scale = 0, top_offset = 0;
     for (int r = 0; r < RUNS; r++) {
-        f[r] = fit_run(in + r * RUN);
+        f[r] = fit_run(in + r * RUN, top);
         top_scale = f[r].scale > top_scale ? f[r].scale : top_scale;
         top_offset = f[r].offset > top_offset ? f[r].offset : top_offset;
     }
@@ -141,14 +238,16 @@ static void put_q4_k(uint8_t *out, const float *in) {
     const float d = tg_f16_to_f32(d_bits), m = tg_f16_to_f32(m_bits);
     put_u16(out, d_bits);
     put_u16(out + 2, m_bits);
-    memset(out + 16, 0, 128);
+    uint8_t *fifths = out + 16, *halves = top > 15 ? out + 48 : out + 16;
+    memset(out + 16, 0, top > 15 ? 160 : 128);
     for (int r = 0; r < RUNS; r++) {
         scale[r] = d > 0 ? whole(f[r].scale / d, 0, 63) : 0;
         offset[r] = m > 0 ? whole(f[r].offset / m, 0, 63) : 0;
         const float s = d * (float)scale[r], inverse = s > 0 ? 1 / s : 0;
         for (int i = 0; i < RUN; i++) {
-            const int q = whole((in[r * RUN + i] + m * (float)offset[r]) * inverse, 0, 15);
-            out[16 + r / 2 * RUN + i] |= (uint8_t)(q << (r % 2 * 4));
+            const int q = whole((in[r * RUN + i] + m * (float)offset[r]) * inverse, 0, top);
+            halves[r / 2 * RUN + i] |= (uint8_t)((q & 15) << (r % 2 * 4));
+            if (q > 15) fifths[i] |= (uint8_t)(1 << r);
         }
     }
     put_six_bits(out + 4, scale, offset);
@@ -162,8 +261,12 @@ void tg_block_from_f32_n(tg_dtype type, uint8_t *out, const float *in, size_t n)
         case TG_F16: put_u16(out, tg_f16_from_f32(in[i])); break;
         case TG_BF16: put_u16(out, tg_bf16_from_f32(in[i])); break;
         case TG_Q8_0: put_q8_0(out, in + i); break;
-        case TG_Q4_0: put_q4_0(out, in + i); break;
-        default: put_q4_k(out, in + i); break;
+        case TG_Q4_0: put_q_0(out, in + i, 8); break;
+        case TG_Q5_0: put_q_0(out, in + i, 16); break;
+        case TG_Q5_1: put_q5_1(out, in + i); break;
+        case TG_IQ4_NL: put_iq4_nl(out, in + i); break;
+        case TG_Q6_K: put_q6_k(out, in + i); break;
+        default: put_superblock(out, in + i, type == TG_Q5_K ? 31 : 15); break;
         }
     }
 }

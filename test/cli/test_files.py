@@ -77,7 +77,7 @@ def to_gguf():
         check(0 < j["max_error"] < 2 and 0 < j["mean_kl"] < 0.02, f"{name}: q8_0 costs a little")
     # Rows of 32 and 64: no block of 256 divides them, and each is named.
     r = tinygpt("convert", lm("qwen2"), "k.gguf", "--dtype", "q4_k")
-    expect(r, 0, "q4_k", out="finer +15 of 15 matrices, .*blk.N.attn_k.weight Q8_0 .2., .*token_embd.weight Q8_0")
+    expect(r, 0, "q4_k", out="finer +15 of 15 matrices, .*blk.N.attn_k.weight Q5_0 .2., .*token_embd.weight Q5_0")
     coarse = tinygpt("convert", lm("qwen2"), "4.gguf", "--dtype", "q4_0", "--json").json()
     check(coarse["mean_kl"] > j["mean_kl"], "q4_0 costs more than q8_0")
     check(os.path.getsize("4.gguf") < os.path.getsize("small.gguf"), "and is smaller")
@@ -91,7 +91,7 @@ def to_gguf():
 def every_type():
     """Six types, three forms, every family: read back, with what it cost, and what is finer listed."""
     sources = FOLDERS + ["gemma3.gguf", "mlx4"]
-    most = {"f32": 1e-12, "f16": 1e-5, "bf16": 1e-3, "q8_0": 1e-2, "q4_0": 1, "q4_k": 1e-2}
+    most = {"f32": 1e-12, "f16": 1e-5, "bf16": 1e-3, "q8_0": 1e-2, "q4_0": 1, "q4_k": 0.5}
     for form, out in ("gguf", "x.gguf"), ("v3", "x.tinygpt"), ("safetensors", "x.folder"):
         for dtype, kl in most.items():
             for name in sources:
@@ -323,6 +323,51 @@ def superblocks():
                    err="want f32, f16 or bf16, have Q4_K")
 
 
+def types_of(path):
+    return {t["name"]: t["type"] for t in tinygpt("info", path, "--json").json()["tensors"] if t["rows"] > 1}
+
+
+def mixtures():
+    """As llama.cpp mixes (its src/llama-quant.cpp): of nine layers 0, 3, 6, 7 and 8 have values and the
+    MLP's way down in Q6_K, as are the weights that logits are made of."""
+    run = ("train", "--data", text_file(), "--layers", "9", "--width", "256", "--ctx", "16", "--batch", "2",
+           "--steps", "1", *SILENT)
+    expect(tinygpt(*run, "--heads", "4", "--out", "own.tinygpt"), 0, "of tinygpt's own")
+    expect(tinygpt(*run, "--family", "llama", "--heads", "4", "--kv-heads", "1", "--head-size", "64", "--mlp", "288",
+                   "--out", "llama.tinygpt"), 0, "a Llama")
+    more = (0, 3, 6, 7, 8)
+    for dtype, plain, joined in ("q4_k_m", "Q4_K", "Q5_K"), ("q5_k_m", "Q5_K", "Q6_K"):
+        expect(tinygpt("convert", "own.tinygpt", "o.gguf", "--dtype", dtype), 0, dtype)
+        have = types_of("o.gguf")
+        equal((have["token_embd.weight"], have["position_embd.weight"]), ("Q6_K", "F32"), f"{dtype}: embeddings")
+        for n in range(9):
+            for kind, want in (("attn_qkv", joined), ("attn_output", plain), ("ffn_up", plain),
+                               ("ffn_down", "Q6_K" if n in more else plain)):
+                equal(have[f"blk.{n}.{kind}.weight"], want, f"{dtype}: {kind} of layer {n}")
+        # Rows of the way down are 288 long, which no block of 256 divides.
+        shorter = {"Q4_K": "Q5_0", "Q5_K": "Q5_1"}[plain]
+        r = tinygpt("convert", "llama.tinygpt", "l.gguf", "--dtype", dtype, "--json")
+        expect(r, 0, f"a Llama as {dtype}")
+        equal(r.json()["finer"], 9, "rows that its blocks do not divide")
+        have = types_of("l.gguf")
+        equal(have["token_embd.weight"], "Q6_K", f"{dtype}: embeddings that make logits, too")
+        for n in range(9):
+            for kind, want in (("attn_q", plain), ("attn_k", plain), ("attn_v", "Q6_K" if n in more else plain),
+                               ("ffn_down", "Q8_0" if n in more else shorter), ("ffn_gate", plain)):
+                equal(have[f"blk.{n}.{kind}.weight"], want, f"{dtype}: {kind} of layer {n}")
+        expect(tinygpt("sample", "l.gguf", "--prompt", "ab", "--tokens", "3"), 0, f"{dtype} writes")
+        expect(tinygpt("convert", lm("phi3"), "p.gguf", "--dtype", dtype), 0, f"Phi-3 as {dtype}")
+        have = types_of("p.gguf")
+        equal((have["token_embd.weight"], have["output.weight"]), (shorter, "Q8_0"), f"{dtype}: both ends")
+    errors = {}
+    for dtype in "q4_0", "iq4_nl", "q5_0", "q5_k", "q6_k":
+        r = tinygpt("convert", "own.tinygpt", "o.gguf", "--dtype", dtype, "--json")
+        expect(r, 0, dtype)
+        errors[dtype] = r.json()["max_error"]
+    check(errors["q6_k"] < errors["q5_k"] < errors["q4_0"] and errors["q5_0"] < errors["q4_0"] and
+          errors["iq4_nl"] < errors["q4_0"], "the finer the closer", str(errors))
+
+
 def encoder_as(source, out, form, dtype, finer=0):
     """Reads back; the loss of a type shows in what is said and in the vectors themselves."""
     what = f"{os.path.basename(source)} as {form} {dtype}"
@@ -332,7 +377,7 @@ def encoder_as(source, out, form, dtype, finer=0):
     most = {"f32": 1e-5, "f16": 1e-3, "bf16": 1e-2, "q8_0": 1e-2, "q4_0": 0.1, "q4_k": 0.1}[dtype]
     check(j["vectors"] == 5 and j["max_error"] <= most and j["texts_same"] == j["texts"], what, str(j))
     check(1 - 20 * most <= j["min_cosine"] <= 1 + 1e-6 and (dtype[0] != "q" or j["max_error"] > 1e-5), what, str(j))
-    told = [int(n or 1) for n in re.findall(r"[a-z] Q8_0(?: \((\d+)\))?", j["finer_ones"])]
+    told = [int(n or 1) for n in re.findall(r"[a-z] Q5_0(?: \((\d+)\))?", j["finer_ones"])]
     check(j["finer"] == finer == sum(told), what, str(j))
     a, b = (tinygpt("embed", p, "the cat", "--json").json()["vectors"][0] for p in (source, out))
     check(max(abs(x - y) for x, y in zip(a, b)) < 2 * most + 5e-3, f"{what}: the same vector")
@@ -352,7 +397,7 @@ def encoders():
 def real_ones():
     """Gemma's Q4_K_M and MiniLM once; all of their matrix is slow, and is that of superblocks and encoders."""
     gemma = have_model("gemma-3-270m-q4_k_m.gguf")
-    r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k", "--json")
+    r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k_m", "--json")
     expect(r, 0, "Gemma as .tinygpt")
     j = r.json()
     check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and j["positions"] == 256 and 0 < j["mean_kl"] < 0.05 and
@@ -377,4 +422,4 @@ def what_they_are():
 
 
 main(embeddings, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders,
-     short_windows, folders_with_tokenizers, superblocks, encoders, real_ones, what_they_are)
+     short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)

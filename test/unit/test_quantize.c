@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test_quantize.c - floats to blocks: errors are held against those of llama.cpp's own quantizer on
+ * the same numbers (tools/oracle/llama_quants.c), and blocks of odd content stand for what they
+ * can.
+ */
+#include "dtype/quantize.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { N = 256 * 512, BYTES_MAX = N * 4 };
+static float x[N], y[N];
+static uint8_t blocks[BYTES_MAX], others[BYTES_MAX];
+
+/* Root of the mean square of what 131,072 numbers lose (llama.cpp of llama-cpp-python 0.3.36). */
+static const struct {
+    tg_dtype type;
+    double llama;
+} types[] = {
+    { TG_Q4_0, 3.603117e-03 }, { TG_Q5_0, 1.786081e-03 },   { TG_Q5_1, 1.592379e-03 },
+    { TG_Q8_0, 2.232199e-04 }, { TG_IQ4_NL, 3.318158e-03 }, { TG_Q4_K, 2.998705e-03 },
+    { TG_Q5_K, 1.518590e-03 }, { TG_Q6_K, 7.439040e-04 },
+};
+enum { N_TYPES = sizeof types / sizeof types[0] };
+
+static uint64_t state;
+
+/* splitmix64 */
+static double uniform(void) {
+    uint64_t z = (state += UINT64_C(0x9E3779B97F4A7C15));
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return (double)((z ^ z >> 31) >> 11) * 0x1p-53;
+}
+
+/* As the oracle's: nearly normal, and each block of 256 has one of five spreads. */
+static void fill(void) {
+    state = 1;
+    for (int i = 0; i < N; i++) {
+        double sum = 0;
+        for (int k = 0; k < 12; k++) sum += uniform();
+        x[i] = (float)((sum - 6) * 0.02 * (1 + 0.5 * (i / 256 % 5)));
+    }
+}
+
+static double loss_of(tg_dtype type, size_t n) {
+    double sum = 0;
+    tg_block_from_f32_n(type, blocks, x, n);
+    tg_block_to_f32_n(type, y, blocks, n);
+    for (size_t i = 0; i < n; i++) sum += ((double)x[i] - y[i]) * ((double)x[i] - y[i]);
+    return sqrt(sum / (double)n);
+}
+
+static void no_worse_than_llama_cpp(void **unused) {
+    (void)unused;
+    fill();
+    for (size_t i = 0; i < N_TYPES; i++) {
+        const double have = loss_of(types[i].type, N);
+        if (!(have <= 1.02 * types[i].llama))
+            fail_msg("%s: want at most %g, have %g", tg_dtype_name(types[i].type),
+                     1.02 * types[i].llama, have);
+    }
+}
+
+/* What was in memory before does not go along, and the same floats give the same bytes. */
+static void writes_every_bit(void **unused) {
+    (void)unused;
+    fill();
+    for (size_t i = 0; i < N_TYPES; i++) {
+        const tg_dtype_desc *d = &tg_dtype_table[types[i].type];
+        const size_t n = 2048, bytes = n / d->cols * d->bytes;
+        memset(blocks, 0x00, bytes + 1);
+        memset(others, 0xff, bytes + 1);
+        tg_block_from_f32_n(types[i].type, blocks, x, n);
+        tg_block_from_f32_n(types[i].type, others, x, n);
+        assert_memory_equal(blocks, others, bytes);
+        assert_true(blocks[bytes] == 0 && others[bytes] == 0xff);
+    }
+}
+
+/* Zeros stay zeros; what a block stands for is written again as the same numbers. */
+static void zeros_and_second_times(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < N_TYPES; i++) {
+        memset(x, 0, sizeof x);
+        assert_true(loss_of(types[i].type, 512) == 0);
+        fill();
+        const double once = loss_of(types[i].type, 2048);
+        memcpy(x, y, 2048 * sizeof *x);
+        assert_true(loss_of(types[i].type, 2048) < 0.6 * once);
+    }
+}
+
+/* One large weight among small ones, and numbers of one sign. */
+static void odd_blocks(void **unused) {
+    (void)unused;
+    for (size_t i = 0; i < N_TYPES; i++) {
+        for (int sign = -1; sign <= 1; sign += 2) {
+            for (int k = 0; k < 256; k++)
+                x[k] = (float)sign * (k == 77 ? 8.0f : 0.001f * (float)(k % 7));
+            tg_block_from_f32_n(types[i].type, blocks, x, 256);
+            tg_block_to_f32_n(types[i].type, y, blocks, 256);
+            for (int k = 0; k < 256; k++) {
+                /* a step of the block's scale, at most */
+                const double most = k / 32 == 77 / 32 ? 0.6 : 0.3;
+                if (!(fabs((double)x[k] - (double)y[k]) <= most))
+                    fail_msg("%s: element %d: want %g, have %g", tg_dtype_name(types[i].type), k,
+                             (double)x[k], (double)y[k]);
+            }
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_worse_than_llama_cpp),
+        cmocka_unit_test(writes_every_bit),
+        cmocka_unit_test(zeros_and_second_times),
+        cmocka_unit_test(odd_blocks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
