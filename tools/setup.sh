@@ -16,6 +16,7 @@ want qemu-aarch64 qemu-user
 want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 want xz xz-utils
 want wasm-ld-19 lld-19
+want wasm-opt binaryen
 want node nodejs
 want npm npm
 want pkg-config pkg-config

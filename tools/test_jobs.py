@@ -106,7 +106,7 @@ def builds(mode, build):
 def missing():
     """A failed job for each thing that the set-up should have brought."""
     found = []
-    for tool in ("chromium", "clang-19", "clang-format-19", "wasm-ld-19", "qemu-aarch64",
+    for tool in ("chromium", "clang-19", "clang-format-19", "wasm-ld-19", "wasm-opt", "qemu-aarch64",
                  "aarch64-linux-gnu-gcc", "npm", "pkg-config", "readelf"):
         if not any(os.access(os.path.join(p, tool), os.X_OK)
                    for p in os.environ["PATH"].split(":")):

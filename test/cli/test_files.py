@@ -63,6 +63,10 @@ def minilm():
 # A model of each family, in f16.
 GGUF = sorted(n for n in os.listdir(lm("")) if n.endswith(".gguf") and "split" not in n)
 FOLDERS = sorted(n for n in os.listdir(lm("")) if os.path.isdir(lm(n)) and not n.startswith("mlx"))
+# Decays are logarithms in folders, and what they stand for in GGUF.
+DECAYS = {"granite": 1e-5}
+# Rows of 48 and 16, which no block of 32 divides.
+ODD_ROWS = ("granite", "olmo3")
 
 
 def to_gguf():
@@ -70,7 +74,8 @@ def to_gguf():
         r = tinygpt("convert", lm(name), "exact.gguf", "--dtype", "f16", "--json")
         expect(r, 0, f"{name} as f16")
         j = r.json()
-        equal((j["max_error"], j["finer"], j["same_best"]), (0, 0, 1), f"{name}: nothing is lost")
+        equal((j["max_error"] <= DECAYS.get(name, 0), j["finer"], j["same_best"]), (True, 0, 1),
+              f"{name}: nothing is lost: {j['max_error']}")
         r = tinygpt("convert", lm(name), "small.gguf", "--dtype", "q8_0", "--json")
         expect(r, 0, f"{name} as q8_0")
         j = r.json()
@@ -108,7 +113,8 @@ def every_type():
                 # A folder has one type, so its biases and norms are rounded, too; the others keep those.
                 high = 2 * kl if (form, dtype) == ("safetensors", "bf16") else kl
                 check(low <= j["mean_kl"] <= high and j["texts_same"] == j["texts"], what, str(j))
-                equal(j["finer"] > 0, dtype == "q4_k", f"{what}: rows that its blocks do not divide")
+                equal(j["finer"] > 0, dtype == "q4_k" or (dtype[0] == "q" and name in ODD_ROWS),
+                      f"{what}: rows that its blocks do not divide")
 
 
 def to_tinygpt():
@@ -228,7 +234,7 @@ def to_folders():
         check(r.json()["max_error"] < 1e-4, f"{name}: the same answers")
         r = tinygpt("convert", f"{name}.folder", "back.gguf", "--dtype", "f16", "--json")
         expect(r, 0, f"{name} back")
-        check(r.json()["max_error"] == 0, f"{name}: the same answers again")
+        check(r.json()["max_error"] <= DECAYS.get(name, 0), f"{name}: the same answers again")
     expect(tinygpt("convert", lm("mlx8"), "mlx", "--format", "safetensors", "--json"), 0, "MLX as f32",
            out='"layout":"safetensors f32"')
     check("quantization" not in read("mlx/config.json").decode(), "it is not quantised any more")
@@ -398,9 +404,12 @@ def real_ones():
     """Gemma's Q4_K_M and MiniLM once; all of their matrix is slow, and is that of superblocks and encoders."""
     gemma = have_model("gemma-3-270m-q4_k_m.gguf")
     r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k_m", "--json")
+    expect(r, 0, "Gemma as llama.cpp mixes")
+    equal((r.json()["max_error"], types_of("g.tinygpt")), (0, types_of(gemma)), "each matrix has the type it had")
+    r = tinygpt("convert", gemma, "g.tinygpt", "--dtype", "q4_k", "--json")
     expect(r, 0, "Gemma as .tinygpt")
     j = r.json()
-    check(j["finer"] > 0 and "Q8_0" in j["finer_ones"] and j["positions"] == 256 and 0 < j["mean_kl"] < 0.05 and
+    check(j["finer"] > 0 and "Q5_0" in j["finer_ones"] and j["positions"] == 256 and 0 < j["mean_kl"] < 0.1 and
           j["same_best"] > 0.8, "Gemma as .tinygpt", str(j))
     expect(tinygpt("sample", "g.tinygpt", "--prompt", "The capital", "--tokens", "3"), 0, "it writes")
     encoder_as(MINILM, "m.gguf", "gguf", "q4_k", 31)
