@@ -3,13 +3,17 @@
 // a workgroup.
 @group(0) @binding(6) var<storage, read_write> o_out: array<f32>;
 
-var<workgroup> scales: array<vec4<f32>, 16>; // of 64 tiles
+var<workgroup> scales: array<f32, 64>; // of as many tiles
 
 // A column of four tiles from s on; behind the last one the last one's.
 fn four_parts(at: u32, s: u32, n: u32, size: u32) -> vec4<f32> {
     let each = size + 2u;
     return vec4<f32>(part[at + min(s, n - 1u) * each], part[at + min(s + 1u, n - 1u) * each],
                      part[at + min(s + 2u, n - 1u) * each], part[at + min(s + 3u, n - 1u) * each]);
+}
+
+fn four_scales(s: u32) -> vec4<f32> {
+    return vec4<f32>(scales[s], scales[s + 1u], scales[s + 2u], scales[s + 3u]);
 }
 
 @compute @workgroup_size(64)
@@ -32,14 +36,14 @@ fn whole(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
         let scale = select(0.0, exp1(part[mine] - top), first + tid < n);
         sum += part[mine + 1u] * scale;
         workgroupBarrier();
-        scales[tid / 4u][tid % 4u] = scale;
+        scales[tid] = scale;
         workgroupBarrier();
         for (var s = 0u; s < min(64u, n - first); s += 8u) {
             for (var e = 0u; e < 4u; e++) {
                 if (64u * e + tid >= size) { break; }
                 let at = part_place(row, head, 0u, size) + 64u * e + tid;
-                o[e] += dot(four_parts(at, first + s, n, size), scales[s / 4u]) +
-                        dot(four_parts(at, first + s + 4u, n, size), scales[s / 4u + 1u]);
+                o[e] += dot(four_parts(at, first + s, n, size), four_scales(s)) +
+                        dot(four_parts(at, first + s + 4u, n, size), four_scales(s + 4u));
             }
         }
     }

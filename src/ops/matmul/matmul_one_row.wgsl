@@ -14,10 +14,12 @@ const ROWS = 4u * QUADS;
 const LANES = 4u / EACH * QUADS;
 const SLOTS = 256u / LANES;
 const COLS = 3072u;
+const SUMS = 16u * QUADS;
+const SQUARES = 32u;
 const STRIDE = 9u; // of a block in row_of_a, in fours: neighbours meet other banks
 // f(a), [96 blocks][STRIDE]; behind the last tile what the threads have found, four rows each.
 var<workgroup> row_of_a: array<vec4<f32>, 864>;
-var<workgroup> squares: array<vec4<f32>, 64>; // a thread's each, where NORMED
+var<workgroup> squares: array<f32, 256>; // a thread's each, where NORMED
 
 // Of a block what a thread reads: its words, and what scales and offsets are made of.
 struct Nibbles {
@@ -146,25 +148,30 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     }
     workgroupBarrier();
     row_of_a[lane] = sum;
-    if (NORMED) { squares[lane / 4u][lane % 4u] = square; }
+    if (NORMED) { squares[lane] = square; }
     workgroupBarrier();
-    // Sixteen threads for each four of rows add up some, then one for each row adds up theirs.
-    if (lane < 16u * QUADS) {
-        for (var i = lane + 16u * QUADS; i < 256u; i += 16u * QUADS) { sum += row_of_a[i]; }
+    // Sixteen threads for each four of rows add up some, and others squares; then one for each row
+    // adds up theirs.
+    let tid = lane - 128u;
+    if (lane < SUMS) {
+        for (var i = lane + SUMS; i < 256u; i += SUMS) { sum += row_of_a[i]; }
         row_of_a[lane] = sum;
-    } else if (NORMED && lane >= 128u && lane < 136u) {
-        var some = squares[lane - 128u];
-        for (var i = lane - 120u; i < 64u; i += 8u) { some += squares[i]; }
-        squares[lane - 128u] = some;
+    }
+    if (NORMED) {
+        if (tid < SQUARES) {
+            var some = squares[tid];
+            for (var i = tid + SQUARES; i < 256u; i += SQUARES) { some += squares[i]; }
+            squares[tid] = some;
+        }
     }
     workgroupBarrier();
     if (is_mine) {
         var all = 0.0;
         for (var i = 0u; i < 16u; i++) { all += row_of_a[lane / 4u + QUADS * i][lane % 4u]; }
         if (NORMED) {
-            var some = squares[0];
-            for (var i = 1u; i < 8u; i++) { some += squares[i]; }
-            all *= 1.0 / sqrt(dot(some, vec4<f32>(1.0)) / f32(depth) + op.f0);
+            var some = 0.0;
+            for (var i = 0u; i < SQUARES; i++) { some += squares[i]; }
+            all *= 1.0 / sqrt(some / f32(depth) + op.f0);
         }
         y[t * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + place.begin + mine] = all + more;
     }

@@ -24,6 +24,7 @@ var<workgroup> best_key: array<f32, 256>;
 var<workgroup> best_id: array<u32, 256>;
 var<workgroup> chosen: u32;
 var<workgroup> shared_key: f32;
+var<private> found: f32; // in thread 0: the key of the chosen one
 var<workgroup> lane_sum: array<vec2<f32>, 256>;
 
 fn likelier(key_a: f32, a: u32, key_b: f32, b: u32) -> bool {
@@ -46,7 +47,10 @@ fn best_of_all(lane: u32, n: u32, k: f32, at: u32) -> u32 {
         }
     }
     workgroupBarrier();
-    if (lane == 0u) { chosen = best_id[0]; }
+    if (lane == 0u) {
+        chosen = best_id[0];
+        found = best_key[0];
+    }
     return workgroupUniformLoad(&chosen);
 }
 
@@ -78,7 +82,7 @@ fn take_from_tile(lane: u32, n: u32, taken_key: f32, taken: u32) {
         }
     }
     let left = best_of_all(lane, n, k, at);
-    if (lane == 0u) { tops[taken / TILE] = vec2<u32>(bitcast<u32>(best_key[0]), left); }
+    if (lane == 0u) { tops[taken / TILE] = vec2<u32>(bitcast<u32>(found), left); }
     storageBarrier();
 }
 
@@ -150,7 +154,7 @@ fn keys(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         }
     }
     let first = best_of_all(lane, n, k, at);
-    if (lane == 0u) { tops[group] = vec2<u32>(bitcast<u32>(best_key[0]), first); }
+    if (lane == 0u) { tops[group] = vec2<u32>(bitcast<u32>(found), first); }
 }
 
 // x0 of Philox 4x32-10 at (draw, SAMPLE, 0), by products in halves of 16 bits.

@@ -71,6 +71,12 @@ export const tg_weight_type = {
   TG_WEIGHT_Q8_0: 3,
   TG_WEIGHT_Q4_0: 4,
   TG_WEIGHT_Q4_K: 5,
+  TG_WEIGHT_Q5_0: 6,
+  TG_WEIGHT_IQ4_NL: 7,
+  TG_WEIGHT_Q5_K: 8,
+  TG_WEIGHT_Q6_K: 9,
+  TG_WEIGHT_Q4_K_M: 10,
+  TG_WEIGHT_Q5_K_M: 11,
 } as const;
 
 export const tg_encode_flag = {

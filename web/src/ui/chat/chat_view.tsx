@@ -8,7 +8,7 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import { DeviceCard } from './device_card';
 import { type Drawer, drawer, openDrawer } from './drawer';

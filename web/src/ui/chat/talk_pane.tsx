@@ -12,7 +12,7 @@ import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Words } from '../parts/term';
 import { Wait } from '../parts/wait';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import { copyText } from './copy';
 import { longerContext } from './forecast';

@@ -3,7 +3,7 @@
 import { useRef } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import { continueText, stop, talk, type } from './talk';
 import { Measured } from './talk_pane';

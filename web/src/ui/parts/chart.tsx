@@ -11,7 +11,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { theme } from '../theme';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import './chart.css';
 

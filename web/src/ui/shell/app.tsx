@@ -13,7 +13,7 @@ import { useEngine, whenEngine } from '../engine';
 import { dismiss, notices } from '../state/notices';
 import { openView, view } from '../state/route';
 import { controller, runState } from '../state/run';
-import { helpOpen, keys, openHelp } from '../state/shortcuts';
+import { helpOpen, keys, openHelp } from '../shortcuts';
 import { useStore } from '../store';
 import { type Group, GROUP_ICONS, GROUPS, type View, VIEWS } from '../state/views';
 import { Body } from './body';

@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { IconButton } from '../parts/button';
 import { GLOSSARY } from '../parts/glossary';
-import { openHelp, type Place, type Shortcut, SHORTCUTS } from '../state/shortcuts';
+import { openHelp, type Place, type Shortcut, SHORTCUTS } from '../shortcuts';
 import './help.css';
 
 const PLACES: Readonly<Record<Place, string>> = {

@@ -3,7 +3,7 @@
 import { useEffect } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { goTo, STOPS, tourAt } from '../state/tour';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useStore } from '../store';
 
 export function Tour() {

@@ -11,7 +11,7 @@ import { GridTable, type CellPlace } from './grid_table';
 import { Heatmap } from './heatmap';
 import { attentionMap, topK } from './maths';
 import { percentOf } from './next_bytes';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useSpelling } from './spelling';
 import { Mark } from './token';
 

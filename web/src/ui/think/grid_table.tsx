@@ -9,7 +9,7 @@
  */
 import type { ComponentChildren, CSSProperties } from 'preact';
 import { useEffect, useId, useRef } from 'preact/hooks';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 
 export interface CellPlace {
   row: number;

@@ -4,7 +4,7 @@
  * coming; one of them is where the other cards look.
  */
 import { markAt } from './characters';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useSpelling } from './spelling';
 import { Mark } from './token';
 

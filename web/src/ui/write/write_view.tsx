@@ -12,7 +12,7 @@ import { Stat } from '../parts/stat';
 import { capital, count, milliseconds } from '../format';
 import { current } from '../state/current';
 import { notify } from '../state/notices';
-import { keys } from '../state/shortcuts';
+import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import { outputs, stop, write, writeState, type Output, type Side } from './generation';
 import { NeedModel } from './need_model';

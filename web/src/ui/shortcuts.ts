@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** shortcuts.ts - the keys of the page: one table, by which they are bound, and listed behind "?". */
-import { Store } from '../store';
+import { Store } from './store';
 
 /** A key that does something: its id for who binds it, the keys, and what it does. */
 export type Shortcut = readonly [id: string, keys: readonly string[], does: string];
