@@ -225,7 +225,7 @@ static void put_chart(FILE *f, const tg_sweep *s, size_t n, double low, double h
         if (isnan(x))
             fputs("diverged\n", f);
         else
-            fprintf(f, "%*s\n", (int)(share * CHART_COLS) + 1, "o");
+            fprintf(f, "%*s\n", (int)(share * (double)CHART_COLS) + 1, "o");
     }
 }
 

@@ -18,7 +18,7 @@ from util import (SILENT, TINY, TOP, check, equal, expect, finish, isas, levers,
 LLAMA = os.path.join(TOP, "test", "golden", "lm", "llama.gguf")
 
 # These are of a GPU, whose backend compiles plans as they are.
-GPU_ONLY = {"subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining",
+GPU_ONLY = {"subgroups", "vec4_loads", "tuned_tiles", "static_bindings", "readback_pipelining", "single_dispatch",
             "fused_decode", "f16_storage", "subgroup_matrices"}
 # The first two decide who computes and where memory comes from, not what is computed: no plan tells.
 # The third one is of third-party model files, which are not trained.

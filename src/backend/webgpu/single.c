@@ -448,7 +448,7 @@ static void write_calls(writer *w, const kinds *k, const char *function, bool ah
 
 static void write_kernel(writer *w, const tg_single_rules *rules, const tg_single *s,
                          const kinds *k) {
-    char line[160], name[16];
+    char line[160], name[24];
     snprintf(line, sizeof line,
              "const THREADS = %" PRIu32 "u;\nconst ROW = %zuu;\nconst SOFTWARE = %s;\n",
              rules->threads, s->row_floats, rules->software ? "true" : "false");
