@@ -325,6 +325,13 @@ describe('RunController', () => {
     expect((store.saved?.meta as RunMeta).step).toBe(400);
   });
 
+  it('trains to its end while the store does not answer', async () => {
+    store.saveRun = store.keepWeights = () => new Promise(() => {});
+    await c.start(settings(), TEXT);
+    await until(() => phase() === 'done');
+    expect(world.trainers[0]?.taken).toEqual(all(400));
+  });
+
   it('makes a vocabulary of the text first where tokens are no bytes', async () => {
     await c.start(settings({ tokens: 'pieces', pieces: 300 }), TEXT);
     expect(c.state.get()).toMatchObject({ vocab: 64, unit: 'token' });

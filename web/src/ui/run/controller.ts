@@ -198,6 +198,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   /** Its id in the store, 0 while it is not there. */
   #textId = 0;
   #weights = new EarlierWeights('', null);
+  /** The writing of weights, which nothing waits for but the end. */
+  #keeping: Promise<void> = Promise.resolve();
   #begun = 0;
   /** The hash over all losses, of a run that was opened. */
   #hash = '';
@@ -685,19 +687,20 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     );
   }
 
-  /** Keeps what the model is now, if this is a step to come back to. */
+  /** Keeps what the model is now, if this is a step to come back to. Only taking the bytes holds
+   *  training up: a store that does not answer is none of the run's. */
   async #keepWeights(sampled: boolean): Promise<void> {
     const trainer = this.#trainer;
-    const { step, params, keptSteps } = this.#shown;
+    const { step, params } = this.#shown;
     const weights = this.#weights;
     if (!trainer || !weights.wants(step, sampled, 4 * params)) return;
     // Whatever is wrong with the model is the next step's to find.
     const model = await trainer.save('v3').catch(() => null);
     if (!model) return;
-    await weights.keep(step, new Blob([model as Uint8Array<ArrayBuffer>]));
-    if (weights === this.#weights && weights.steps !== keptSteps) {
-      this.#patch({ keptSteps: weights.steps }, true);
-    }
+    this.#keeping = weights.keep(step, new Blob([model as Uint8Array<ArrayBuffer>])).then(() => {
+      if (weights !== this.#weights || this.#shown.keptSteps === weights.steps) return;
+      if (this.#trainer) this.#patch({ keptSteps: weights.steps }, true);
+    });
   }
 
   // ----------------------------------------------------------------------------------- saves
@@ -787,6 +790,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     // At once: another run may be open when the weights are kept.
     this.#patch({ phase: 'done', verdict: this.#judge() }, true);
     await this.#keepWeights(true);
+    await this.#keeping;
     await this.save();
     if (byItself) this.#deps.onEnd(this.state.get());
   }
@@ -820,6 +824,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.#abort?.abort();
     await this.#loop;
     await this.#saving;
+    await this.#keeping;
     this.#loop = null;
     this.#abort = null;
     if (this.#trainer) this.#deps.onModel(null, this.state.get());

@@ -38,6 +38,9 @@ export class EarlierWeights {
   readonly #store: RunStore | null;
   readonly #memory = new Map<number, Blob>();
   #steps: number[] = [];
+  /** Those that are being kept, one after the other. */
+  readonly #coming = new Set<number>();
+  #last = Promise.resolve();
   /** There was no room to spare: no more are kept in this visit. */
   #full = false;
 
@@ -59,12 +62,22 @@ export class EarlierWeights {
 
   /** Whether the weights of this step, `bytes` long, are to be kept. */
   wants(step: number, sampled: boolean, bytes: number): boolean {
-    if (this.#full || mostKept(bytes) === 0 || this.#steps.includes(step)) return false;
+    if (this.#full || this.#steps.includes(step) || this.#coming.has(step)) return false;
+    // A store that does not answer must not fill the memory.
+    if (this.#coming.size >= mostKept(bytes)) return false;
     return sampled || EARLY.includes(step);
   }
 
   /** A failure to keep them is none of the run's. */
-  async keep(step: number, weights: Blob): Promise<void> {
+  keep(step: number, weights: Blob): Promise<void> {
+    this.#coming.add(step);
+    this.#last = this.#last
+      .then(() => this.#keep(step, weights))
+      .finally(() => this.#coming.delete(step));
+    return this.#last;
+  }
+
+  async #keep(step: number, weights: Blob): Promise<void> {
     // The file may be larger than what wants() went by.
     if (mostKept(weights.size) === 0) this.#full = true;
     if (this.#full) return;
