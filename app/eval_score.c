@@ -31,7 +31,16 @@ static tg_status find_beginning(tg_scorer *s) {
 
 int tg_scorer_open(tg_scorer *s, tg_app *app, tg_model *model, size_t most) {
     *s = (tg_scorer) { .app = app, .tok = tg_model_tokenizer(model) };
-    tg_status status = tg_session_new(app->ctx, model, (int32_t)most, &s->session);
+    tg_model_info info;
+    tg_status status = tg_model_get_info(model, &info);
+    if (status == TG_OK && tg_tokenizer_count(s->tok) > (size_t)info.config.vocab) {
+        tg_app_error(app,
+                     "want a model with a row for each of the %zu tokens that its texts become, "
+                     "have %d",
+                     tg_tokenizer_count(s->tok), (int)info.config.vocab);
+        return TG_EXIT_USAGE;
+    }
+    if (status == TG_OK) status = tg_session_new(app->ctx, model, (int32_t)most, &s->session);
     if (status == TG_OK) status = find_beginning(s);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
     s->most = tg_session_capacity(s->session);

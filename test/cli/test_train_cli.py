@@ -655,6 +655,10 @@ def evaluations():
     expect(tinygpt("eval", "a.tinygpt", "--suite", "none.tsv"), 2, "no questions", err="have none")
     expect(tinygpt("eval", "a.tinygpt", "--suite", "q.tsv", "--data", "t.txt"), 2, "both", err="contradicts")
     expect(tinygpt("eval", "a.tinygpt", "--data", "t.txt", "--losses", "--windows", "3"), 2, "fewer", err="contradicts")
+    # Of a vocabulary without names, texts are bytes: ids that a model of 48 rows lacks.
+    few = os.path.join(TOP, "test", "golden", "lm", "granite")
+    for how in (("--data", "t.txt"), ("--data", "t.txt", "--losses"), ("--suite", "q.tsv")):
+        expect(tinygpt("eval", few, *how), 2, "ids beyond the rows", err="a row for each of the 256 tokens")
 
 
 def rates_by_a_table():
