@@ -26,12 +26,13 @@ typedef struct chats {
     int32_t ends[TG_CHAT_ENDS_MAX];
     size_t n_ends;
     tg_ids ids;
-    row *row; /* [n], of which those from n_train on validate */
-    size_t n, room, n_train;
+    row *row;               /* [n], of which a run's last ones validate: see split */
+    size_t n, room, n_held; /* n_held: of is_held, those before what validates */
     tg_ids asked, answered; /* of the answer that is being read */
-    uint32_t *order;        /* [n], of which n_train are those of an epoch of a seed */
+    uint32_t *order;        /* [n], of which n_ordered are those of an epoch of a seed */
+    size_t n_ordered;
     uint64_t epoch, seed;
-    bool ordered, is_held; /* is_held: what validates is fixed */
+    bool is_held; /* what validates is fixed */
 } chats;
 
 static tg_ctx *err_of(const chats *c) { return &c->text->ctx->err; }
@@ -166,11 +167,11 @@ static tg_status read_all(chats *c, const char *name, const char *bytes, size_t 
         if (!is_blank(bytes + at, n)) {
             TG_TRY(read_line(c, name, number + 1, bytes + at, n));
             info->conversations++;
-            if (val_from == 0 || at < val_from) c->n_train = c->n;
+            if (val_from == 0 || at < val_from) c->n_held = c->n;
         }
         at += n + 1;
     }
-    if (c->n_train == 0)
+    if (c->n_held == 0)
         return tg_fail(err_of(c), TG_E_DATA, "%s: want a conversation to train on, have none",
                        name);
     return TG_OK;
@@ -192,12 +193,12 @@ static void put_row(const chats *c, size_t i, size_t T, int32_t *ids, int32_t *t
 
 /* Every conversation once an epoch, in an order that follows from seed and epoch (Fisher, Yates).
  */
-static void order(chats *c, uint64_t epoch, uint64_t seed) {
-    if (c->ordered && c->epoch == epoch && c->seed == seed) return;
-    for (size_t i = 0; i < c->n_train; i++) c->order[i] = (uint32_t)i;
-    for (size_t i = c->n_train; i > 1; i--) {
+static void order(chats *c, size_t n, uint64_t epoch, uint64_t seed) {
+    if (c->n_ordered == n && c->epoch == epoch && c->seed == seed) return;
+    for (size_t i = 0; i < n; i++) c->order[i] = (uint32_t)i;
+    for (size_t i = n; i > 1; i--) {
         uint32_t x[4];
-        tg_philox(seed, epoch * c->n_train + i, TG_RNG_BATCH, 1, x);
+        tg_philox(seed, epoch * n + i, TG_RNG_BATCH, 1, x);
         const size_t k = (size_t)tg_rng_below(tg_rng_draw64(x), i);
         const uint32_t other = c->order[k];
         c->order[k] = c->order[i - 1];
@@ -205,31 +206,36 @@ static void order(chats *c, uint64_t epoch, uint64_t seed) {
     }
     c->epoch = epoch;
     c->seed = seed;
-    c->ordered = true;
+    c->n_ordered = n;
 }
 
 static int train_row(void *user, uint64_t n, size_t T, int32_t *ids, int32_t *targets) {
     chats *c = user;
-    order(c, n / c->n_train, c->text->rows_seed);
-    put_row(c, c->order[n % c->n_train], T, ids, targets);
+    const size_t n_train = (size_t)c->text->rows_train;
+    order(c, n_train, n / n_train, c->text->rows_seed);
+    put_row(c, c->order[n % n_train], T, ids, targets);
     return 0;
 }
 
 static int val_row(void *user, uint64_t n, size_t T, int32_t *ids, int32_t *targets) {
     const chats *c = user;
-    put_row(c, c->n_train + (size_t)n, T, ids, targets);
+    const size_t n_train = (size_t)c->text->rows_train;
+    if (n >= c->n - n_train) return 1;
+    put_row(c, n_train + (size_t)n, T, ids, targets);
     return 0;
 }
 
-/* Of a run that begins: a conversation validates with all of its rows, or with none. */
-static void split(void *user, double val_fraction) {
-    chats *c = user;
+/* Of a run that begins: a conversation validates with all of its rows, or with none. Other runs
+ * on the same text keep their own answer. */
+static uint64_t split(void *user, double val_fraction, uint64_t *n_val) {
+    const chats *c = user;
+    size_t n_train = c->n_held;
     if (!c->is_held) {
-        c->n_train = c->n - (size_t)(val_fraction * (double)c->n);
-        while (c->n_train < c->n && !c->row[c->n_train].begins) c->n_train++;
-        c->ordered = false;
+        n_train = c->n - (size_t)(val_fraction * (double)c->n);
+        while (n_train < c->n && !c->row[n_train].begins) n_train++;
     }
-    c->text->n_val_rows = c->n - c->n_train;
+    *n_val = c->n - n_train;
+    return n_train;
 }
 
 /* ---------------------------------------------------------------------------------------- object
@@ -264,8 +270,7 @@ static void count(const chats *c, tg_chats_info *info) {
 
 /* What the rows follow from, besides the vocabulary, which is the run's own. */
 static uint32_t mark_of(const chats *c) {
-    return tg_crc32c(c->is_held ? (uint32_t)c->n_train : 0, c->ids.id,
-                     c->ids.n * sizeof *c->ids.id);
+    return tg_crc32c(c->is_held ? (uint32_t)c->n_held : 0, c->ids.id, c->ids.n * sizeof *c->ids.id);
 }
 
 static tg_status fill(chats *c, const char *name, const char *bytes, size_t n_bytes,

@@ -33,9 +33,11 @@ struct tg_text {
     uint64_t n_val_rows;
     uint32_t rows_mark;
     void *rows_user;
-    void (*rows_split)(void *user, double val_fraction); /* sets n_val_rows; NULL: it is set */
+    /* For a run that begins: how many rows it trains on, and n_val. NULL: n_val_rows validate. */
+    uint64_t (*rows_split)(void *user, double val_fraction, uint64_t *n_val);
     void (*rows_free)(void *user); /* of what is the text's own; NULL: the caller's */
-    uint64_t rows_seed;            /* of the run that asks */
+    uint64_t rows_seed;            /* of the run that asks, */
+    uint64_t rows_train;           /* and what rows_split answered it: set before each row */
     double rows_token_bytes;       /* of text, a token that is predicted; 0: not known */
     uint64_t held_from;            /* where a validation part of its own begins; 0: there is none */
     const tg_tok *tok;             /* of tg_text_set_tokenizer; NULL: tokens are bytes */

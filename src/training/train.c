@@ -112,7 +112,7 @@ static tg_status check_windows(tg_trainer *t) {
     const char *unit = tg_windows_unit(w);
     t->split = w->split;
     if (t->text->train_row) {
-        t->split = (tg_split) { 0, t->text->n_val_rows ? t->text->n_val_rows * T + 1 : 0 };
+        t->split = (tg_split) { 0, w->n_val_rows ? w->n_val_rows * T + 1 : 0 };
         t->token_bytes = t->val_token_bytes = t->text->rows_token_bytes;
         return TG_OK;
     }

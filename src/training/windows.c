@@ -19,7 +19,9 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     };
     tg_buf_init(&w->piece, &text->ctx->err.mem);
     tg_ids_init(&w->of_piece, &text->ctx->err.mem);
-    if (text->rows_split) text->rows_split(text->rows_user, val_fraction);
+    w->n_val_rows = text->n_val_rows;
+    if (text->rows_split)
+        w->rows_train = text->rows_split(text->rows_user, val_fraction, &w->n_val_rows);
     if (text->train_row) return TG_OK;
     if (tg_tok_count(tok) > V)
         return tg_fail(&text->ctx->err, TG_E_DATA,
@@ -123,6 +125,7 @@ static int32_t id_at(const tg_windows *w, uint64_t at) {
 static tg_status ask(const tg_windows *w, tg_row_fn row, uint64_t n, size_t T, int32_t *inputs,
                      int32_t *targets) {
     const int32_t V = (int32_t)w->vocab;
+    w->text->rows_train = w->rows_train;
     if (row(w->text->rows_user, n, T, inputs, targets) != 0)
         return tg_fail(&w->text->ctx->err, TG_E_DATA, "%s: row %" PRIu64 " could not be had",
                        w->text->name, n);

@@ -27,8 +27,9 @@ typedef struct tg_windows {
     int32_t begins;    /* B; -1: none */
     size_t vocab;      /* V */
     double val_fraction;
-    tg_split split; /* in tokens; zeros until they are known */
-    void *ids;      /* u16 or u32 [room], n of them are there */
+    uint64_t rows_train, n_val_rows; /* of rows: this run's, as others may share the text */
+    tg_split split;                  /* in tokens; zeros until they are known */
+    void *ids;                       /* u16 or u32 [room], n of them are there */
     bool wide;
     size_t n, room;
     uint64_t done;   /* bytes of the text that have become ids */

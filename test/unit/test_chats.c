@@ -42,7 +42,8 @@ static tg_text *chats_of(const setting *s, const char *template_name, const char
     tg_text *text;
     OK(s->ctx, tg_text_of_chats(s->ctx, s->tok, template_name, "chats.jsonl", lines, strlen(lines),
                                 0, info, &text));
-    text->rows_split(text->rows_user, 0);
+    uint64_t n_val;
+    text->rows_train = text->rows_split(text->rows_user, 0, &n_val);
     return text;
 }
 
@@ -176,7 +177,7 @@ static void a_run_learns_and_is_resumed(void **state) {
     (void)state;
     char *lines = many(20);
     run_of r = chat_run(lines, 0.2);
-    assert_int_equal(r.text->n_val_rows, 4);
+    assert_int_equal(r.trainer->windows.n_val_rows, 4);
     const double first = steps_until(&r, 2).val_loss;
     steps_until(&r, 3);
     OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
@@ -195,6 +196,29 @@ static void a_run_learns_and_is_resumed(void **state) {
     assert_int_equal(tg_trainer_open(r.ctx, SAVE, other, 0, &t), TG_E_DATA);
     tg_text_free(other);
     end_run(&r);
+    free(lines);
+}
+
+/* Another run on the same conversations, of other shares, changes nothing of the first one's. */
+static void runs_share_conversations(void **state) {
+    (void)state;
+    uint64_t hash[2];
+    char *lines = many(20);
+    for (int shared = 0; shared < 2; shared++) {
+        run_of r = chat_run(lines, 0.2);
+        steps_until(&r, 3);
+        tg_trainer *other = NULL;
+        tg_train_options o = tg_train_options_default();
+        o.row_tokens = 24;
+        o.val_fraction = 0;
+        if (shared) OK(r.ctx, tg_trainer_new(r.ctx, r.model, r.text, &o, &other));
+        hash[shared] = steps_until(&r, 8).loss_hash;
+        int32_t ids[24], targets[24];
+        assert_int_equal(tg_windows_row(&r.trainer->windows, 4 * 24, 24, ids, targets), TG_E_DATA);
+        tg_trainer_free(other);
+        end_run(&r);
+    }
+    assert_int_equal(hash[0], hash[1]);
     free(lines);
 }
 
@@ -268,6 +292,7 @@ int main(void) {
         cmocka_unit_test(rewritten_turns_are_rows_of_their_own),
         cmocka_unit_test(every_conversation_once_an_epoch),
         cmocka_unit_test(a_run_learns_and_is_resumed),
+        cmocka_unit_test(runs_share_conversations),
         cmocka_unit_test(broken_lines_are_named),
         cmocka_unit_test(every_allocation_may_fail),
     };
