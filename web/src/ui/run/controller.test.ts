@@ -325,8 +325,25 @@ describe('RunController', () => {
     expect((store.saved?.meta as RunMeta).step).toBe(400);
   });
 
+  it('makes nothing that is cancelled, and closes no other run for it', async () => {
+    const saved = new Blob([JSON.stringify({ done: 5, options: trainOptions(settings()) })]);
+    const cancelled = new AbortController();
+    cancelled.abort();
+    expect(await c.open(saved, TEXT, {}, 'a', 0, cancelled.signal)).toBe(false);
+    const late = new AbortController();
+    const stop = c.state.subscribe((s) => s.phase === 'preparing' && late.abort());
+    expect(await c.open(saved, TEXT, {}, 'a', 0, late.signal)).toBe(false);
+    stop();
+    expect([phase(), world.alive]).toEqual(['idle', 0]);
+    const other = new AbortController();
+    await c.start(settings(), TEXT, null, other.signal);
+    other.abort();
+    await until(() => phase() === 'done');
+  });
+
   it('trains to its end while the store does not answer', async () => {
-    store.saveRun = store.keepWeights = () => new Promise(() => {});
+    store.saveRun = () => new Promise(() => {});
+    store.keepWeights = () => new Promise(() => {});
     await c.start(settings(), TEXT);
     await until(() => phase() === 'done');
     expect(world.trainers[0]?.taken).toEqual(all(400));

@@ -260,17 +260,23 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     if (this.#source?.blob === blob) this.#source = { ...this.#source, sha256 };
   }
 
-  /** A new run. `base` is a model file to go on from, with its own size; null: fresh weights. */
-  async start(settings: Settings, text: RunText, base: Blob | null = null): Promise<void> {
+  /** A new run. `base` is a model file to go on from, with its own size; null: fresh weights. A
+   *  signal that aborts while it is made ends that, and nothing else. */
+  async start(
+    settings: Settings,
+    text: RunText,
+    base: Blob | null = null,
+    signal?: AbortSignal,
+  ): Promise<void> {
     await this.leave();
     this.#base = base;
     const id = this.#deps.newId();
-    const made = await this.#begin(id, settings, text, async (engine, held) => {
+    const make = async (engine: EnginePort<M, T>, held: T) => {
       const model = await this.#fresh(engine, settings, held);
       const trainer = await engine.newTrainer(model, held, trainOptions(settings));
       return { trainer, model };
-    });
-    if (made) this.#go();
+    };
+    if (await this.#begin(id, settings, text, make, null, signal)) this.#go();
   }
 
   /** The weights that a run begins with: those of a file, or new ones. A vocabulary that is not of
@@ -291,7 +297,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   /**
    * The very run of a save is here again, standing where it was; unpause() lets it go on. `id` is
    * what the store knows it by, '' for a run that came from a file. `total`, if not 0, is its new
-   * number of steps.
+   * number of steps. A signal that aborts while it is made ends that, and nothing else.
    */
   async open(
     run: Blob,
@@ -299,6 +305,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     meta: Partial<RunMeta> = {},
     id = '',
     total = 0,
+    signal?: AbortSignal,
   ): Promise<boolean> {
     const before = meta.settings ?? null;
     await this.leave();
@@ -306,7 +313,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       trainer: await engine.openTrainer(run, held, total),
       model: null,
     });
-    if (!(await this.#begin(id || this.#deps.newId(), before, text, make, run))) return false;
+    const as = id || this.#deps.newId();
+    if (!(await this.#begin(as, before, text, make, run, signal))) return false;
     const { samples = [], milestones = [], begun, savedAt = null, hash = '' } = meta;
     this.#hash = hash;
     if (begun !== undefined) this.#begun = begun;
@@ -336,8 +344,13 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     text: RunText,
     make: (engine: EnginePort<M, T>, held: T) => Promise<Made<M>>,
     run: Blob | null = null,
+    signal?: AbortSignal,
   ): Promise<boolean> {
+    if (signal?.aborted) return false;
     const mine = ++this.#turn;
+    signal?.addEventListener('abort', () => {
+      if (mine === this.#turn && this.#shown.phase === 'preparing') void this.forget();
+    });
     this.#source = text;
     this.#textId = text.kept ?? 0;
     this.#hash = '';
@@ -373,7 +386,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       // Where another engine may manage it, it begins there.
       const again = await this.#deps.another(e).catch(() => false);
       if (mine !== this.#turn) return false;
-      if (again) return this.#begin(id, settings, text, make, run);
+      if (again) return this.#begin(id, settings, text, make, run, signal);
       await this.#fail(e);
       return false;
     }

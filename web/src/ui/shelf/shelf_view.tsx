@@ -11,7 +11,7 @@ import { bytes, count, loss, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
 import { openView } from '../state/route';
-import { controller, fineTune, openRun, useRun } from '../state/run';
+import { fineTune, openRun, useRun } from '../state/run';
 import {
   compare,
   compared,
@@ -81,17 +81,18 @@ function Item({ run }: { run: ShelfRun }) {
   const over = step >= meta.total;
   const sample = meta.samples.at(-1);
   const [busy, setBusy] = useState(false);
-  const [opening, setOpening] = useState(false);
+  const [opening, setOpening] = useState<AbortController | null>(null);
   const doing = (work: () => Promise<unknown>) => {
     setBusy(true);
     void work().finally(() => setBusy(false));
   };
   const take = (go: boolean) => {
-    setOpening(true);
+    const control = new AbortController();
+    setOpening(control);
     doing(() =>
-      openRun(run, go)
+      openRun(run, go, control.signal)
         .then((done) => done && !go && openView('live'))
-        .finally(() => setOpening(false)),
+        .finally(() => setOpening(null)),
     );
   };
   return (
@@ -171,7 +172,7 @@ function Item({ run }: { run: ShelfRun }) {
         </Button>
         <Compare run={run} />
       </div>
-      {opening && <Wait words="Opening it" onCancel={() => void controller.forget()} />}
+      {opening && <Wait words="Opening it" onCancel={() => opening.abort()} />}
     </li>
   );
 }

@@ -80,12 +80,13 @@ async function openOne(file: File, signal: AbortSignal): Promise<void> {
     model.free();
     return;
   }
-  filesState.patch({ opened: { name: file.name, blob: file, info, lines } });
-  if (runState().phase === 'running' || runState().phase === 'preparing') {
+  const taken = runState().phase === 'running' || runState().phase === 'preparing';
+  if (!taken) await leaveRun();
+  if (!signal.aborted) filesState.patch({ opened: { name: file.name, blob: file, info, lines } });
+  if (taken || signal.aborted) {
     model.free();
     return;
   }
-  await leaveRun();
   const old = current.get();
   if (old?.origin === 'file') old.model.free();
   current.set({
@@ -109,8 +110,7 @@ export function continueOpenedRun(): Promise<void> {
       throw new Error('The text that this run was trained on is needed. Open it under Text first.');
     offer.set(null);
     sizeChosen.set(true);
-    signal.addEventListener('abort', () => void controller.forget());
-    await controller.resume(opened.blob, text);
+    await controller.resume(opened.blob, text, {}, '', 0, signal);
     if (signal.aborted) return;
     const s = runState();
     if (s.phase === 'failed') {
@@ -125,12 +125,12 @@ export function continueOpenedRun(): Promise<void> {
 
 /** Fine-tuning: a new run that begins with the weights of the opened file. */
 export function trainOpenedModel(): Promise<void> {
-  return doing('Starting', async () => {
+  return doing('Starting', async (signal) => {
     const { opened } = filesState.get();
     if (!opened) return;
     sizeChosen.set(true);
     settings.set(withBase(settings.get(), opened.info.config));
-    await start(opened.blob);
+    await start(opened.blob, signal);
   });
 }
 

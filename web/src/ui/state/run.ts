@@ -118,8 +118,9 @@ export async function chooseDevice(device: DeviceName): Promise<void> {
 
 /** Start: the settings and the text in hand. A run that is there is saved, and stays on the shelf.
  *  `base` is a model file to go on from. */
-export async function start(base: Blob | null = null): Promise<void> {
+export async function start(base: Blob | null = null, signal?: AbortSignal): Promise<void> {
   await settleText();
+  if (signal?.aborted) return;
   const text = runText();
   if (!text) {
     notify('error', 'There is no text yet. Write, paste or open one first.');
@@ -128,7 +129,7 @@ export async function start(base: Blob | null = null): Promise<void> {
   }
   offer.set(null);
   openView('live');
-  await controller.start(settings.get(), text, base);
+  await controller.start(settings.get(), text, base, signal);
   void refreshShelf();
 }
 
@@ -149,9 +150,14 @@ export function goOn(more = 0): void {
 
 /** Takes a run from the shelf; the one that is open is saved before. Without its text the person is
  *  asked for it. */
-export async function openRun(run: ShelfRun, go: boolean): Promise<boolean> {
+export async function openRun(
+  run: ShelfRun,
+  go: boolean,
+  signal?: AbortSignal,
+): Promise<boolean> {
   if (runState().id !== run.id) {
     const text = await textOf(run);
+    if (signal?.aborted) return false;
     if (!text) {
       notify(
         'info',
@@ -163,9 +169,9 @@ export async function openRun(run: ShelfRun, go: boolean): Promise<boolean> {
     }
     const saved = await kept.loadRun(run.id);
     const meta = saved ? readMeta(saved.meta) : null;
-    if (!saved || !meta) return false;
+    if (!saved || !meta || signal?.aborted) return false;
     const blob = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
-    if (!(await controller.open(blob, text, meta, run.id))) return false;
+    if (!(await controller.open(blob, text, meta, run.id, 0, signal))) return false;
     sizeChosen.set(true);
     settings.set(meta.settings);
   }
