@@ -286,6 +286,7 @@ static bool holds(const tg_session *s, int32_t n) {
 void tg_session_go_back(tg_session *s, int32_t n) {
     s->ahead.n = 0;
     s->on.position = -1;
+    if (n < s->n_tokens) s->drawn = -1; /* penalties looked at tokens that are gone */
     s->n_tokens = n;
     if (n < s->n_held) s->n_held = holds(s, n) ? n : 0;
     s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
@@ -413,8 +414,12 @@ static void leave_shared_page(tg_session *s) {
 /* A cache that was on a lost device is gone with it. Its tokens are here, and are computed again
  * before what is fed next. */
 bool tg_session_find_cache(tg_session *s) {
-    leave_shared_page(s);
-    if (s->ahead.n == 0) s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
+    int32_t held;
+    do { /* a state further back may lie in a page that is shared, too */
+        held = s->n_held;
+        leave_shared_page(s);
+        if (s->ahead.n == 0) s->n_held = tg_cache_reach(&s->d->cache, s->sequence, s->n_held);
+    } while (s->n_held != held);
     if (s->generation == s->ctx->generation) return false;
     s->generation = s->ctx->generation;
     s->n_held = s->n_lost = 0;

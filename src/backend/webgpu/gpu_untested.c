@@ -42,8 +42,8 @@ const char *tg_gpu_tiles_find(tg_gpu_tiles *t, const tg_op_desc *d, const tg_arg
 }
 
 /* A plan is never one dispatch: the other functions are not called. */
-tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever) {
-    (void)info, (void)lever;
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups) {
+    (void)info, (void)lever, (void)subgroups;
     return (tg_single_rules) { .groups = 0 };
 }
 bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
@@ -65,8 +65,8 @@ tg_gpu_piece tg_single_piece(tg_single *s) {
     (void)s;
     return (tg_gpu_piece) { 0 };
 }
-bool tg_single_came(const tg_single *s, const tg_single_rules *rules) {
-    (void)s, (void)rules;
+bool tg_single_came(const tg_single *s) {
+    (void)s;
     return false;
 }
 tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {

@@ -52,13 +52,14 @@ typedef struct items {
 
 /* A card has some hundred multiprocessors, and one workgroup on each is all that it takes. What
  * computes on the CPU has each barrier for the price of a step, and looks for it much faster. */
-tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever) {
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups) {
     const char *groups = getenv("TG_SINGLE_GROUPS"), *threads = getenv("TG_SINGLE_THREADS");
     tg_single_rules r = { .groups = info->software ? 0 : 132,
                           .threads = info->max_group_threads >= 512 ? 512 : 256,
                           .looks = info->software ? 1u << 26 : 1u << 17,
                           .of_shapes = !info->software,
                           .given = groups != NULL,
+                          .subgroups = subgroups && info->has_matrices,
                           .software = info->software };
     if (info->software) r.threads = 64;
     if (groups) r.groups = (uint32_t)atoi(groups);
@@ -258,6 +259,7 @@ static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *
         snprintf(why, room, "want at most %d phases, have %zu", MAX_ITEMS, n);
         return false;
     }
+    s->groups = 0;
     list_items(plan, s->n_steps, &all);
     find_rows(&all, &s->row_floats);
     if (own_bytes(rules, s->row_floats) > info->max_group_bytes) {
@@ -608,6 +610,7 @@ static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu 
     tg_gpu_range ranges[2 + TG_GPU_MAX_STORAGE];
     kinds k;
     entry *entries = (entry *)(void *)(list + 1);
+    s->groups = 0;
     list_items(plan, s->n_steps, &all);
     find_rows(&all, &row_floats);
     find_meets(plan, &all);
@@ -623,7 +626,7 @@ static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu 
     if (!s->sync) TG_TRY(tg_gpu_buffer_new(gpu, "barrier", TG_GPU_ALIGN, false, &s->sync));
     TG_TRY(tg_gpu_write(gpu, s->list, 0, list, LIST_FOURS * 16));
     find_ranges(s, b, &states, ranges);
-    d->x = rules->groups;
+    s->groups = d->x = rules->groups;
     d->y = d->z = 1;
     return tg_gpu_group_new(gpu, d->pipeline, ranges, &d->group);
 }
@@ -645,7 +648,7 @@ tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_g
 tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
                           tg_gpu_dispatch *d) {
     static const uint32_t nobody[2] = { 0, 0 };
-    d->x = rules->groups - rules->missing;
+    d->x = s->groups - (rules->missing < s->groups ? rules->missing : s->groups);
     return tg_gpu_write(gpu, s->sync, 0, nobody, sizeof nobody);
 }
 
@@ -653,14 +656,13 @@ tg_gpu_piece tg_single_piece(tg_single *s) {
     return (tg_gpu_piece) { s->sync, 0, sizeof s->come, s->come };
 }
 
-bool tg_single_came(const tg_single *s, const tg_single_rules *rules) {
-    return s->come[1] == rules->groups;
-}
+bool tg_single_came(const tg_single *s) { return s->groups > 0 && s->come[1] == s->groups; }
 
 static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
     const tg_gpu_piece piece = tg_single_piece(s);
     const uint32_t head[4] = { TRIAL_MEETS, rules->groups, rules->looks, 0 };
     uint32_t reading;
+    s->groups = rules->groups;
     TG_TRY(tg_gpu_write(gpu, s->list, 0, head, sizeof head));
     for (uint32_t i = 0; i < TRIAL_MEETS; i++) {
         const uint32_t meeting[4] = { UINT32_MAX, 1, 0, 0 };
@@ -674,7 +676,7 @@ static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, t
 
 tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
     TG_TRY(try_groups(s, rules, gpu, d));
-    while (!tg_single_came(s, rules) && !rules->given && rules->groups > 1) {
+    while (!tg_single_came(s) && !rules->given && rules->groups > 1) {
         rules->groups /= 2;
         TG_TRY(try_groups(s, rules, gpu, d));
     }
@@ -683,10 +685,16 @@ tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gp
 
 void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
                        const tg_plan *plan) {
-    tg_say(ctx, TG_LOG_WARNING,
-           "plan %s: want %" PRIu32 " workgroups that meet in one dispatch, %" PRIu32
-           " came through: lever %s off",
-           plan->name, rules->groups, s->come[1], tg_lever_table[TG_LEVER_single_dispatch].name);
+    if (s->groups)
+        tg_say(ctx, TG_LOG_WARNING,
+               "plan %s: want %" PRIu32 " workgroups that meet in one dispatch, %" PRIu32
+               " came through: lever single_dispatch off",
+               plan->name, s->groups, s->come[1]);
+    else
+        tg_say(ctx, TG_LOG_WARNING,
+               "plan %s: its weights and caches lie in more buffers than one dispatch binds: lever "
+               "single_dispatch off",
+               plan->name);
     rules->groups = 0;
 }
 

@@ -46,6 +46,7 @@ typedef struct tg_single_rules {
 typedef struct tg_single {
     bool on, tried;
     uint32_t list, sync; /* buffers */
+    uint32_t groups;     /* for which the list was made; the rules may have others since */
     size_t n_steps;      /* of the plan; the last one may have dispatches of its own */
     size_t row_floats, scratch_bytes;
     uint32_t come[2]; /* arrived, and through the list, of the last run */
@@ -56,7 +57,7 @@ typedef bool (*tg_single_locate)(void *user, const tg_value *v, tg_gpu_range *ou
 
 /* By the adapter; TG_SINGLE_GROUPS and TG_SINGLE_THREADS in the environment say it for tests and
  * measurements, also on adapters that compute on the CPU, where it pays never. */
-tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever);
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups);
 
 /* Sets s->on, and its sizes. False: ctx is told why not, with the step's name. */
 bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
@@ -80,11 +81,12 @@ tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_g
 /* What to read back into s->come. */
 tg_gpu_piece tg_single_piece(tg_single *s);
 /* Whether all workgroups came through, of the last run. */
-bool tg_single_came(const tg_single *s, const tg_single_rules *rules);
+bool tg_single_came(const tg_single *s);
 
 /* Meetings alone, of as many workgroups as come through, if any do: tg_single_came says so. */
 tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d);
-/* From now on no plan is one dispatch: rules->groups is 0, and ctx is told. */
+/* From now on no plan is one dispatch: rules->groups is 0, and ctx is told why: too few came
+ * through, or the states of the plan are in more buffers than a kernel binds. */
 void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
                        const tg_plan *plan);
 

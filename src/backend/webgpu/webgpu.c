@@ -643,7 +643,7 @@ static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads,
 /* Whether workgroups meet in the kernel is tried before it is used. */
 static tg_status try_single(webgpu *w, const tg_plan *plan, compiled **c) {
     TG_TRY(tg_single_try(&(*c)->single, &w->single, w->gpu, single_of(*c)));
-    if (!tg_single_came(&(*c)->single, &w->single)) {
+    if (!tg_single_came(&(*c)->single)) {
         tg_single_give_up(&(*c)->single, &w->single, w->ctx, plan);
         free_compiled(w, *c);
         return compile(w, plan, false, false, c);
@@ -663,7 +663,8 @@ static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads,
     *out = c;
     if (c && reads) return TG_OK; /* who waits for a reading has what it needs */
     const bool again = c && c->settled && !begun && !(w->levers & TG_LEVER_BIT(static_bindings));
-    if (c && (again || c->version != plan->version || c->memory != plan->memory))
+    const bool others = c && !begun && c->single.groups != w->single.groups && c->single.on;
+    if (c && (again || others || c->version != plan->version || c->memory != plan->memory))
         free_compiled(w, c);
     if (!c) TG_TRY(new_compiled(w, &c));
     if (!c->steps) {
@@ -673,7 +674,13 @@ static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads,
             return s;
         }
     }
-    if (!c->on_cpu) TG_TRY(bind(w, plan, c));
+    const tg_status bound = c->on_cpu ? TG_OK : bind(w, plan, c);
+    if (bound == TG_E_UNSUPPORTED && c->single.on) {
+        tg_single_give_up(&c->single, &w->single, w->ctx, plan);
+        free_compiled(w, c);
+        return compile(w, plan, begun, false, out);
+    }
+    TG_TRY(bound);
     *out = c;
     if (!c->on_cpu && !c->settled) TG_TRY(settle(w, c));
     return c->single.on && !c->single.tried ? try_single(w, plan, out) : TG_OK;
@@ -858,7 +865,7 @@ static tg_status run(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run 
         else if (r->deadline_ms > 0 && !r->step_ms && !r->end)
             tg_gpu_slices_unbroken(&c->slices, end);
     }
-    if (c->single.on && !tg_single_came(&c->single, &w->single)) {
+    if (c->single.on && !tg_single_came(&c->single)) {
         tg_single_give_up(&c->single, &w->single, w->ctx, plan);
         free_compiled(w, c);
         tg_run_restart(r);
@@ -961,9 +968,8 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
                              sizeof w->note);
     if (s == TG_OK)
         w->single =
-            tg_single_rules_of(tg_gpu_get_info(w->gpu), levers & TG_LEVER_BIT(single_dispatch));
-    w->single.subgroups =
-        w->shaders.levers & TG_LEVER_BIT(subgroups) && tg_gpu_get_info(w->gpu)->has_matrices;
+            tg_single_rules_of(tg_gpu_get_info(w->gpu), levers & TG_LEVER_BIT(single_dispatch),
+                               w->shaders.levers & TG_LEVER_BIT(subgroups));
     if (!w->single.groups) w->shaders.levers &= ~TG_LEVER_BIT(single_dispatch);
     w->levers = w->shaders.levers;
     w->base.levers_off = levers & ~w->levers;
