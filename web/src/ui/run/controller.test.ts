@@ -341,6 +341,21 @@ describe('RunController', () => {
     await until(() => phase() === 'done');
   });
 
+  it('makes no vocabulary for a run that was given up before', async () => {
+    let read = () => {};
+    const text = world.text.bind(world);
+    world.text = async (t) => {
+      await new Promise<void>((resolve) => (read = resolve));
+      return text(t);
+    };
+    const starting = c.start(settings({ tokens: 'chars' }), TEXT);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await c.forget();
+    read();
+    await starting;
+    expect([phase(), world.alive, world.vocabularies]).toEqual(['idle', 0, []]);
+  });
+
   it('trains to its end while the store does not answer', async () => {
     store.saveRun = () => new Promise(() => {});
     store.keepWeights = () => new Promise(() => {});

@@ -205,8 +205,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #hash = '';
   #storing = false;
   #abort: AbortController | null = null;
-  /** Ends the making of a vocabulary. */
-  #making: AbortController | null = null;
+  /** Ends the making of a vocabulary; each turn has one. */
+  #making = new AbortController();
   #loop: Promise<void> | null = null;
   #saving: Promise<void> | null = null;
   /** When the run went on, and when it is saved next. */
@@ -271,12 +271,13 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     await this.leave();
     this.#base = base;
     const id = this.#deps.newId();
-    const make = async (engine: EnginePort<M, T>, held: T) => {
-      const model = await this.#fresh(engine, settings, held);
-      const trainer = await engine.newTrainer(model, held, trainOptions(settings));
-      return { trainer, model };
-    };
+    const make = (engine: EnginePort<M, T>, held: T) => this.#anew(engine, settings, held);
     if (await this.#begin(id, settings, text, make, null, signal)) this.#go();
+  }
+
+  async #anew(engine: EnginePort<M, T>, settings: Settings, held: T): Promise<Made<M>> {
+    const model = await this.#fresh(engine, settings, held);
+    return { trainer: await engine.newTrainer(model, held, trainOptions(settings)), model };
   }
 
   /** The weights that a run begins with: those of a file, or new ones. A vocabulary that is not of
@@ -287,7 +288,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const config = gptConfig(settings);
     if (tokens === 'bytes') return engine.newModel(config, seed);
     const [kind, n] = tokens === 'chars' ? (['chars', 0] as const) : (['bpe', pieces] as const);
-    const { signal } = (this.#making = new AbortController());
+    const { signal } = this.#making;
     const made = await engine.trainVocabulary(held, kind, n, { signal }).catch((e: unknown) => {
       throw kind === 'bpe' && isData(e) ? new Error(FEW_PIECES) : e;
     });
@@ -363,21 +364,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.#shown = { ...IDLE, id, phase: 'preparing', settings, textName: text.name };
     this.#show();
     try {
-      const engine = await this.#deps.engine();
       const reference = referenceOf(await text.blob.slice(0, LOOKED_AT_BYTES).text());
-      const held = await engine.text(text.blob);
-      const made = await make(engine, held).catch((e: unknown) => {
-        held.free();
-        throw e;
-      });
-      if (mine !== this.#turn) {
-        // Somebody wanted something else meanwhile.
-        for (const thing of [made.trainer, made.model ?? made.trainer.model, held]) thing.free();
-        return false;
-      }
-      this.#text = held;
-      this.#trainer = made.trainer;
-      this.#model = made.model;
+      if (!(await this.#make(mine, text.blob, make))) return false;
       this.#reference = reference;
       this.#shown = { ...this.#shown, prompt: promptOf(reference.text) };
       await this.#adopt(settings);
@@ -392,6 +380,35 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     }
     void this.#keepText(text);
     return mine === this.#turn;
+  }
+
+  /** The engine's part of a run. False, and nothing of it is left, where somebody wanted something
+   *  else meanwhile. */
+  async #make(
+    mine: number,
+    blob: Blob,
+    make: (engine: EnginePort<M, T>, held: T) => Promise<Made<M>>,
+  ): Promise<boolean> {
+    if (mine !== this.#turn) return false;
+    this.#making = new AbortController();
+    const engine = await this.#deps.engine();
+    const held = await engine.text(blob);
+    if (mine !== this.#turn) {
+      held.free();
+      return false;
+    }
+    const made = await make(engine, held).catch((e: unknown) => {
+      held.free();
+      throw e;
+    });
+    if (mine !== this.#turn) {
+      for (const thing of [made.trainer, made.model ?? made.trainer.model, held]) thing.free();
+      return false;
+    }
+    this.#text = held;
+    this.#trainer = made.trainer;
+    this.#model = made.model;
+    return true;
   }
 
   /** Reads everything that the page shows from a trainer that was just made or opened. */
@@ -489,7 +506,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   /** Puts the run away as it was last saved; one that is being made is not made. */
   async forget(): Promise<void> {
     this.#turn++;
-    this.#making?.abort();
+    this.#making.abort();
     await this.#close();
     this.lastSave = null;
     this.#source = null;
@@ -540,19 +557,20 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       );
       return false;
     }
-    const { settings } = this.#shown;
+    const { settings, total } = this.#shown;
+    const mine = this.#turn;
+    const save = this.lastSave;
+    const make = async (engine: EnginePort<M, T>, held: T) => {
+      if (save) return { trainer: await engine.openTrainer(save, held, total), model: null };
+      if (!settings) throw new Error(`The engine failed before the first save (${why}).`);
+      return this.#anew(engine, settings, held);
+    };
     try {
-      const engine = await this.#deps.engine();
-      this.#text = await engine.text(text.blob);
-      if (this.lastSave) {
-        this.#trainer = await engine.openTrainer(this.lastSave, this.#text, this.#shown.total);
-      } else {
-        if (!settings) throw new Error(`The engine failed before the first save (${why}).`);
-        this.#model = await this.#fresh(engine, settings, this.#text);
-        this.#trainer = await engine.newTrainer(this.#model, this.#text, trainOptions(settings));
-      }
+      if (!(await this.#make(mine, text.blob, make))) return false;
       await this.#adopt(settings);
+      if (mine !== this.#turn) return false;
     } catch (e) {
+      if (mine !== this.#turn) return false;
       await this.#fail(e);
       return false;
     }
