@@ -42,11 +42,12 @@ static tg_status read_size(const tg_gguf *g, const tg_model_config *c, const cha
     return *out > 0 ? TG_OK : tg_fail(g->ctx, TG_E_FORMAT, "%s: %s is missing", g->path, key);
 }
 
-/* The norm behind the states is over all heads, which is over a group if there is one. llama.cpp
- * turns queries and keys unless the file says that it was not trained so. */
+/* The norm behind the states is over all heads, which is over a group if there is one. Of dense
+ * models llama.cpp's converter names the MLP's size once more, as that of a shared expert.
+ * llama.cpp turns queries and keys unless the file says that it was not trained so. */
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
-    int32_t inner = 0;
+    int32_t inner = 0, shared = c->mlp;
     TG_TRY(read_size(g, c, "ssm.conv_kernel", TG_CONV_TAPS_MAX, &c->conv_taps));
     TG_TRY(read_size(g, c, "ssm.time_step_rank", 4096, &c->ssm_heads));
     TG_TRY(read_size(g, c, "ssm.inner_size", 1 << 20, &inner));
@@ -59,6 +60,11 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
                        "%s: ssm: want an inner_size of whole heads of 1..1024, and one group, have "
                        "%d of %d heads, and %d groups",
                        g->path, (int)inner, (int)c->ssm_heads, (int)c->ssm_groups);
+    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "expert_shared_feed_forward_length", key), 0,
+                           1 << 24, &shared));
+    if (shared != 0 && shared != c->mlp)
+        return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want feed_forward_length, %d, have %d",
+                       g->path, key, (int)c->mlp, (int)shared);
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "embedding_scale", key), &c->embed_scale));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "residual_scale", key), &c->residual_scale));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "logit_scale", key), &c->logit_scale));
@@ -179,6 +185,11 @@ static tg_status read(tg_hf_values *m) {
     tg_hf_member(m, m->root, "rope_parameters");   /* nothing turns */
     tg_hf_member(m, m->root, "rope_theta");
     tg_hf_member(m, m->root, "rope_scaling");
+    const tg_json *norm = tg_hf_member(m, m->root, "normalization_function");
+    if (norm && !tg_json_is(norm, "rmsnorm"))
+        return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                       "%s: normalization_function: want rmsnorm, have %.60s", m->where,
+                       TG_JSON_SHOWN(norm));
     TG_TRY(want_no_limit(m));
     TG_TRY(tg_hf_get_int(m, m->root, "hidden_size", &width));
     TG_TRY(tg_hf_get_int(m, m->root, "mamba_n_heads", &heads));

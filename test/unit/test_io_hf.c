@@ -296,6 +296,8 @@ static const row rows[] = {
       TG_OK, "granitehybrid.ssm.inner_size=64" },
     { GRANITE, "\"mamba_d_head\":15", BAD, "mamba_d_head: want heads of 2 times the width" },
     { GRANITE, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
+    { GRANITE, "\"normalization_function\":\"rmsnorm\",\"init_method\":\"mup\"", TG_OK, "" },
+    { GRANITE, "\"normalization_function\":\"layernorm\"", ODD, "want rmsnorm, have layernorm" },
     { GRANITE, "\"mamba_proj_bias\":true", ODD, "mamba_proj_bias: want none" },
     { GRANITE, "\"mamba_conv_bias\":false", ODD, "mamba_conv_bias: want keys that are known" },
     { GRANITE, "\"num_local_experts\":62", ODD, "num_local_experts: want none, have 62" },
