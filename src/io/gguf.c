@@ -511,6 +511,25 @@ tg_status tg_gguf_get_array(const tg_gguf *g, const char *key, tg_gguf_type elem
     return TG_OK;
 }
 
+/* Bools are a byte each. Where all layers have a window, the period is beyond the last one. */
+tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, int32_t *out) {
+    const tg_gguf_value *v = tg_gguf_find(g, key);
+    if (!v || v->type != TG_GGUF_ARRAY) return tg_gguf_get_int(g, key, 1, 512, out);
+    TG_TRY(tg_gguf_get_array(g, key, TG_GGUF_BOOL, &v));
+    size_t period = 1;
+    while (period <= v->count && v->elements[period - 1]) period++;
+    for (size_t i = 0; i < v->count; i++)
+        if ((v->elements[i] != 0) != ((i + 1) % period != 0))
+            return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                           "%s: %s: want one layer of every %zu without a window, have another "
+                           "rhythm at number %zu",
+                           g->path, key, period, i + 1);
+    if (period > 512)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want 1..512, have %zu", g->path, key, period);
+    *out = (int32_t)period;
+    return TG_OK;
+}
+
 tg_gguf_string tg_gguf_next_string(const tg_gguf_value *array, size_t *at) {
     const uint8_t *p = array->elements + *at;
     const size_t n = (size_t)tg_get_u64(p);

@@ -43,8 +43,8 @@ static tg_status config3(const tg_gguf *g, tg_model_config *c) {
     c->window_every = 6;
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
                            &c->window));
-    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window_pattern", key), 1, 512,
-                           &c->window_every));
+    TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
+                              &c->window_every));
     TG_TRY(tg_config_read_scaling(g, c));
     c->embed_scale = (float)tg_sqrt((double)c->width);
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.global.freq_base", key), &c->rope_base[0]));
@@ -55,19 +55,23 @@ static tg_status config3(const tg_gguf *g, tg_model_config *c) {
     return TG_OK;
 }
 
-/* Caps that a file does not state are the published ones. The model of 46 layers divides scores by
- * another root, as the largest of gemma3 does. */
+/* Caps and a window that a file does not state are the published ones. The model of 46 layers
+ * divides scores by another root, as the largest of gemma3 does. */
 #define SCORE_CAP 50
 #define LOGIT_CAP 30
 static tg_status config2(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     c->window_every = 2;
+    c->window = 4096;
     c->score_cap = SCORE_CAP;
     c->logit_cap = LOGIT_CAP;
     c->embed_scale = (float)tg_sqrt((double)c->width);
     c->rope_base[1] = c->rope_base[0];
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
                            &c->window));
+    TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
+                              &c->window_every));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "attn_logit_softcapping", key), &c->score_cap));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "final_logit_softcapping", key), &c->logit_cap));
     if (c->layers == 46 && !tg_gguf_find(g, tg_config_key(c, "attention.scale", key)))

@@ -36,8 +36,8 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
                            &c->window));
     if (c->window > 0) c->window_every = WINDOW_EVERY;
-    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window_pattern", key), 1, 512,
-                           &c->window_every));
+    TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
+                              &c->window_every));
     c->rope_base[1] = c->rope_base[0];
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
     return tg_config_read_scaling(g, c);

@@ -10,7 +10,7 @@ import shutil
 import struct
 import zipfile
 
-from gguf_file import ARRAY, U32, Gguf, alphabet, array
+from gguf_file import ARRAY, BOOL, STRING, U32, Gguf, alphabet, array, text
 from util import TOP, check, equal, expect, main, refused, tinygpt, write
 
 GOLDEN = os.path.join(TOP, "test", "golden", "lm")
@@ -111,6 +111,42 @@ def folder(source, name, edit=lambda c: None):
     edit(c)
     write(config, json.dumps(c))
     return name
+
+
+def golden_gguf(name, source, key, kind, data):
+    """A golden file with one value more; a text behind it keeps the tensors where they are aligned."""
+    with open(os.path.join(GOLDEN, source), "rb") as f:
+        b = f.read()
+    tensors, values = struct.unpack_from("<QQ", b, 8)
+    more = text(key) + struct.pack("<I", kind) + data
+    fill = text("general.fill") + struct.pack("<I", STRING)
+    more += fill + text("x" * (-(len(more) + len(fill) + 8) % 32))
+    return write(name, b[:8] + struct.pack("<QQ", tensors, values + 2) + more + b[24:])
+
+
+def llama_cpp():
+    """What its converters write of some families."""
+    def number(x):
+        return struct.pack("<I", x)
+    shared = "granitehybrid.expert_shared_feed_forward_length"
+    expect(tinygpt("info", golden_gguf("x.gguf", "granite.gguf", shared, U32, number(48))), 0, "the MLP's size twice")
+    refused("another size", "info", golden_gguf("x.gguf", "granite.gguf", shared, U32, number(64)),
+            err=("x.gguf", shared, "48, have 64"))
+    pattern = "olmo2.attention.sliding_window_pattern"
+    for layers, says in ((1, 1, 1, 0), "all layers but one of 4"), ((1, 0, 1, 0), "all layers but one of 2"):
+        bools = struct.pack("<IQ4B", BOOL, 4, *layers)
+        path = golden_gguf("x.gguf", "olmo3.gguf", pattern, ARRAY, bools)
+        expect(tinygpt("info", path), 0, "windows as bools", out=says)
+        expect(tinygpt("convert", path, "x.d", "--format", "safetensors", "--force"), 0, "as a folder")
+        expect(tinygpt("info", "x.d"), 0, "windows of the folder", out=says)
+    bools = struct.pack("<IQ4B", BOOL, 4, 1, 0, 0, 1)
+    refused("no rhythm", "info", golden_gguf("x.gguf", "olmo3.gguf", pattern, ARRAY, bools), err=(pattern, "rhythm"))
+    with open(os.path.join(GOLDEN, "gemma2.gguf"), "rb") as f:
+        b = f.read()
+    write("x.gguf", b.replace(b"gemma2.attention.sliding_window", b"gemmas.attention.sliding_window"))
+    expect(tinygpt("info", "x.gguf"), 0, "a window that is not named", out="window +4096, in all layers but one of 2")
+    path = golden_gguf("x.gguf", "gemma2.gguf", "gemma2.attention.sliding_window_pattern", U32, number(3))
+    expect(tinygpt("info", path), 0, "another rhythm", out="all layers but one of 3")
 
 
 def config_json():
@@ -314,4 +350,5 @@ def messages():
     refused("the same of the file alone", "tokenize", "t/tokenizer.json", "a", err=("t/tokenizer.json", "merge 0"))
 
 
-main(own_family, what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, config_json, gemma3, llama3_factors)
+main(own_family, what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, llama_cpp,
+     config_json, gemma3, llama3_factors)

@@ -335,12 +335,56 @@ static void heads_that_are_none(void **state) {
     }
 }
 
+/* A number, or a bool for each layer: those of one rhythm alone. */
+static void windows_of_layers(void **state) {
+    (void)state;
+    static const struct {
+        const char *layers; /* 1: has a window */
+        tg_status status;
+        int32_t period;
+    } rows[] = {
+        { "11101110", TG_OK, 4 },
+        { "1110111", TG_OK, 4 },
+        { "000", TG_OK, 1 },
+        { "111", TG_OK, 4 },
+        { "101010", TG_OK, 2 },
+        { "", TG_OK, 1 },
+        { "0111", TG_E_UNSUPPORTED, -1 },
+        { "11101111", TG_E_UNSUPPORTED, -1 },
+        { "11011", TG_OK, 3 },
+        { "1101110", TG_E_UNSUPPORTED, -1 },
+    };
+    tg_ctx ctx = { .mem = tg_mem_default() };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        uint8_t bools[16];
+        const size_t n = strlen(rows[i].layers);
+        for (size_t k = 0; k < n; k++) bools[k] = rows[i].layers[k] == '1';
+        tg_gguf_value v = { .key = "k",
+                            .type = TG_GGUF_ARRAY,
+                            .element = TG_GGUF_BOOL,
+                            .count = n,
+                            .elements = bools,
+                            .elements_bytes = n };
+        tg_gguf g = { .ctx = &ctx, .path = "made.gguf" };
+        tg_arena_init(&g.arena, &ctx.mem);
+        int32_t period = -1;
+        assert_int_equal(tg_gguf_set_tables(&g, &v, 1, NULL, 0), TG_OK);
+        assert_int_equal(tg_gguf_get_period(&g, "k", &period), rows[i].status);
+        assert_int_equal(period, rows[i].period);
+        assert_int_equal(tg_gguf_get_period(&g, "none", &period), TG_OK);
+        v.element = TG_GGUF_U32;
+        assert_int_equal(tg_gguf_get_period(&g, "k", &period), TG_E_FORMAT);
+        tg_arena_deinit(&g.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
         cmocka_unit_test(what_is_asked_for),
         cmocka_unit_test(values_that_are_none),
         cmocka_unit_test(arrays),
+        cmocka_unit_test(windows_of_layers),
         cmocka_unit_test(tensors_where_they_lie),
         cmocka_unit_test(tensors_that_are_none),
         cmocka_unit_test(heads_that_are_none),
