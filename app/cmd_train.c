@@ -233,6 +233,9 @@ static int check_options(const tg_args *args, const values *v) {
     for (size_t i = 0; i < v->data.n; i++) n_standard += strcmp(v->data.item[i], "-") == 0;
     for (size_t i = 0; i < v->val_data.n; i++) n_standard += strcmp(v->val_data.item[i], "-") == 0;
     if (n_standard > 1) return tg_args_refuse(args, "want standard input (-) once");
+    if (v->sweep && n_standard)
+        return tg_args_refuse(args, "--sweep reads its texts for each run: it contradicts standard "
+                                    "input (-)");
     if (v->val_data.n && tg_args_given(args, "--val")) {
         return tg_args_refuse(args, "want --val (a fraction of the text) or --val-data (another "
                                     "text), have both");
@@ -280,6 +283,8 @@ static int check_options(const tg_args *args, const values *v) {
         return tg_args_refuse(args, "%s cannot be given with --from, whose model has its sizes",
                               fixed_by_from[i]);
     }
+    if (tg_args_given(args, "--momentum") && v->optimizer != TG_MUON)
+        return tg_args_refuse(args, "--momentum wants --optimizer muon");
     return TG_ARGS_GO_ON;
 }
 
@@ -928,6 +933,9 @@ int tg_cmd_train(int argc, char **argv) {
     if (code == TG_ARGS_GO_ON && v.sweep)
         code = tg_sweep_parse(&app.args, v.sweep, run_options,
                               sizeof run_options / sizeof *run_options, &values_of_sweep);
+    if (code == TG_ARGS_GO_ON && v.sweep && v.optimizer != TG_MUON &&
+        strcmp(values_of_sweep.option->name, "--momentum") == 0)
+        code = tg_args_refuse(&app.args, "--sweep: momentum wants --optimizer muon");
     if (code == TG_ARGS_GO_ON && !v.from && !v.resume) {
         code = choose_config(&app.args, &v, &p.config, &p.preset);
     }

@@ -241,6 +241,8 @@ void tg_sweep_end(const tg_app *app, const tg_sweep *s, size_t n_done, bool quie
     if (quiet || best == n_done) return;
     FILE *f = app->out.file;
     put_chart(f, s, n_done, judged(&s->row[best]), high);
-    fprintf(f, "\nThe best of %zu runs has %s %.10g: loss %.4f\n", n_done, s->option->name,
-            s->value[best], judged(&s->row[best]));
+    fprintf(f, "\nThe best of %zu ", n_done);
+    if (n_done < s->n) fprintf(f, "of %zu ", s->n); /* the others were not made any more */
+    fprintf(f, "runs has %s %.10g: loss %.4f\n", s->option->name, s->value[best],
+            judged(&s->row[best]));
 }

@@ -611,6 +611,9 @@ def sweeps():
     for name in ("rate", "schedule", "skip-bad-steps", "out"):
         expect(tinygpt(*to, "--sweep", name + "=1,2"), 2, f"--sweep {name}", err="is a number")
     expect(tinygpt(*to, "--sweep", "lr=1e-3,1e-2", "--out", "a.tinygpt"), 2, "to be saved", err="saves nothing")
+    expect(tinygpt("train", "--data", "-", "--sweep", "lr=1e-3,1e-2"), 2, "of standard input", err="contradicts standard")
+    expect(tinygpt(*to, "--sweep", "momentum=0.5,0.9"), 2, "momenta of nothing", err="wants --optimizer muon")
+    expect(train("--momentum", "0.9"), 2, "a momentum of nothing", err="--momentum wants --optimizer muon")
 
 
 def evaluations():
