@@ -301,11 +301,14 @@ export class Shelf {
    * Holds a model that is whole against its checksums; returns how many pieces were damaged and are
    * good again, fetched from where the model came from. What cannot be mended (`WRONG`, `SOURCE`) is
    * not whole any more: add() goes on from its first damaged piece. Nothing happens to one of which
-   * only a part is here, or that an engine has open (`BUSY`, if it is damaged).
+   * only a part is here (`WRONG`), or that an engine has open (`BUSY`, if it is damaged).
    */
   async check(id: string, options: AddOptions): Promise<number> {
     const entry = (await this.#entries()).find((e) => e.id === id);
-    if (!entry?.whole) return 0;
+    if (!entry) return 0;
+    if (!entry.whole) {
+      throw new StoreError('WRONG', `${entry.name} is not here whole. Add it again to go on copying.`);
+    }
     const damaged = await this.#damaged(entry, options);
     if (damaged.length === 0) return 0;
     const journal = await this.#busyIsSaid(() => this.disk.open(journalFile(id)));

@@ -339,6 +339,11 @@ async function check({ name, source }: Shown, signal: AbortSignal): Promise<void
     if (mended > 0) {
       notify('good', `${name} was damaged on the disk. What was damaged has been fetched again.`);
     }
+  } catch (e) {
+    // It is not whole any more: there is nothing to be opened.
+    const gone = e instanceof StoreError && (e.code === 'WRONG' || e.code === 'SOURCE');
+    if (gone) models.patch({ chosen: null });
+    throw e;
   } finally {
     models.patch({ copying: null });
     await refresh();
