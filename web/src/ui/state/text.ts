@@ -100,9 +100,19 @@ function loading(): number {
 }
 
 function failed(mine: number, problem: string): void {
-  if (mine !== turn) return;
-  const { blob } = textState.get();
-  textState.patch({ status: blob ? 'ready' : 'failed', problem, progress: null });
+  if (mine === turn) stay('failed', problem);
+}
+
+/** No other text comes. What was being done with the one in hand, if there is one, begins again: it
+ *  was dropped when another was on its way. */
+function stay(without: 'empty' | 'failed', problem: string): void {
+  reading?.abort();
+  const { blob, origin, sha256, kept: id } = textState.get();
+  const status = blob ? 'ready' : without;
+  textState.patch({ status, problem, progress: null, hashing: false, keeping: false });
+  if (!blob) return;
+  void keep(turn, blob, origin, id);
+  void (sha256 === '' ? examine(turn) : lint(turn));
 }
 
 /** Takes a Blob as the text in hand. */
@@ -268,8 +278,7 @@ const REST_MS = 350;
 export function stopTaking(): void {
   ++turn;
   fetching?.abort();
-  const { blob } = textState.get();
-  textState.patch({ status: blob ? 'ready' : 'empty', problem: '', progress: null });
+  stay('empty', '');
 }
 
 /** Typing is free of work: the text is taken over when the keys have rested. */
