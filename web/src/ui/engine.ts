@@ -53,7 +53,11 @@ let opening: Promise<Engine> | null = null;
 
 /** The engine, opened by the first call. */
 export function whenEngine(): Promise<Engine> {
-  opening ??= open().catch((e: unknown) => {
+  return openedOn();
+}
+
+function openedOn(device?: DeviceName): Promise<Engine> {
+  opening ??= open(device).catch((e: unknown) => {
     opening = null;
     engineState.patch({ status: 'failed', error: e instanceof Error ? e.message : String(e) });
     throw e;
@@ -82,8 +86,8 @@ export async function openOnDevice(device: DeviceName): Promise<void> {
   }
   const old = await whenEngine().catch(() => null);
   await old?.close();
-  opening = open(device);
-  await whenEngine();
+  opening = null;
+  await openedOn(device);
   renewed(null);
 }
 
@@ -94,26 +98,36 @@ export function threadsHere(): number {
   return threads;
 }
 
-/**
- * Some browsers refuse memory that several threads share sooner than memory of one. True if that may
- * be what happened: engines that are opened from now on have one thread. Where one is not granted
- * it, either, it is not the threads' fault, and they come back with the engine after.
- */
-export function takeOneThread(e: unknown, had: number): boolean {
-  if (!(e instanceof Error)) return false;
-  if (!(('code' in e && e.code === 'MEMORY') || e.name === 'RangeError')) return false;
-  const before = threads;
-  threads = before === 0 && had > 1 ? 1 : 0;
-  if (threads === 1) warn('There was not enough memory for several threads. It is tried with one.');
-  return threads !== before;
+function ofMemory(e: unknown): boolean {
+  return e instanceof Error && (('code' in e && e.code === 'MEMORY') || e.name === 'RangeError');
 }
 
-/** After an error: true if there is another engine now, on which the same may go well. */
-export async function openWithOneThread(e: unknown): Promise<boolean> {
+/**
+ * Some browsers refuse memory that several threads share sooner than memory of one. True if that may
+ * be what happened to an engine that had so many: engines that are opened from now on have one
+ * thread. Where one is not granted it, either, it is not the threads' fault, and they come back with
+ * the engine after.
+ */
+export function takeOneThread(e: unknown, had: number): boolean {
+  if (!ofMemory(e)) return false;
+  const before = threads;
+  threads = had > 1 ? 1 : 0;
+  if (threads === 1) warn('There was not enough memory for several threads. It is tried with one.');
+  return had > 1 || threads !== before;
+}
+
+/** After an error: true if there is another engine now, on which the same may go well. What the one
+ *  in hand is being asked is `answered` before. */
+export async function openWithOneThread(
+  e: unknown,
+  answered: () => Promise<unknown>,
+): Promise<boolean> {
+  if (!ofMemory(e)) return false;
+  await answered();
   const { engine, info } = engineState.get();
   if (!engine || !info || !takeOneThread(e, info.threads)) return false;
   await engine.close();
-  opening = open();
+  opening = null;
   await whenEngine();
   renewed(null);
   return threads === 1;

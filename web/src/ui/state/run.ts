@@ -31,7 +31,7 @@ export const tellAtEnd = new Store<boolean>(false);
 
 export const controller = new RunController<Model, Text>({
   engine: whenEngine,
-  another: openWithOneThread,
+  another: (e) => openWithOneThread(e, textAnswered),
   store: kept,
   now: () => Date.now(),
   newId,
