@@ -31,9 +31,6 @@ export interface Room {
 }
 export const room = new Store<Room | null>(null);
 
-/** What a browser that does not tell is taken to grant. */
-const LEAST_BYTES = 500e6;
-
 let library: Promise<Library> | null = null;
 let opening: Promise<boolean> | null = null;
 
@@ -124,10 +121,11 @@ export const kept = {
     return (await load()).loadText(id);
   },
   async keepWeights(id: string, step: number, weights: Blob): Promise<boolean> {
-    // Half of the room is for what cannot be had again.
+    // Half of the room is for what cannot be had again. Where the browser does not tell how much there
+    // is, each run's weights have their own limit all the same.
     await measureRoom();
     const r = room.get();
-    if (r && r.used + weights.size > (r.most ?? LEAST_BYTES) / 2) return false;
+    if (r?.most && r.used + weights.size > r.most / 2) return false;
     const text = await kept.keepText(weights);
     await kept.saveDoc(weightsKey(id, step), { step, text });
     return true;
