@@ -428,17 +428,16 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       null,
     );
     const known = settingsOfRun(info.config, options);
+    const all = settings ? { ...known, ...chosenOf(settings) } : known;
     const { vocab } = info.config;
-    const unit = unitOf(settings, vocab, this.#reference?.text ?? '');
+    const unit = unitOf(all, vocab, this.#reference?.text ?? '');
     await this.#weights.find(step).catch(() => {});
     this.#patch(
       {
-        settings: settings
-          ? { ...known, ...chosenOf(settings) }
-          : known,
+        settings: all,
         vocab,
         unit,
-        bytesPerToken: isOfBytes(settings, vocab) ? 1 : NaN,
+        bytesPerToken: isOfBytes(all, vocab) ? 1 : NaN,
         params: info.params,
         step,
         total: options.steps,
@@ -903,14 +902,14 @@ function chosenOf(s: Settings): Partial<Settings> {
   return { size, family, tokens, pieces, sampleEvery };
 }
 
-function isOfBytes(s: Settings | null, vocab: number): boolean {
-  return vocab === 256 && (s === null || s.tokens === 'bytes');
+function isOfBytes(s: Settings, vocab: number): boolean {
+  return vocab === 256 && s.tokens === 'bytes';
 }
 
 /** Bytes of plain English are characters, and are called so. */
-function unitOf(s: Settings | null, vocab: number, text: string): Unit {
+function unitOf(s: Settings, vocab: number, text: string): Unit {
   if (isOfBytes(s, vocab)) return /^\p{ASCII}*$/u.test(text) ? 'character' : 'byte';
-  return s?.tokens === 'chars' ? 'character' : 'token';
+  return s.tokens === 'chars' ? 'character' : 'token';
 }
 
 const FEW_PIECES =

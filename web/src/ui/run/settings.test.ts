@@ -57,6 +57,15 @@ describe('settings', () => {
     expect(back).toEqual(s);
   });
 
+  it('come back from a run on characters or pieces with what it reads', () => {
+    const all = trainOptions(defaultSettings()) as Parameters<typeof settingsOfRun>[1];
+    const of = (vocab: number) => settingsOfRun({ ...gptConfig(defaultSettings()), vocab }, all);
+    expect(of(256).tokens).toBe('bytes');
+    expect(of(61).tokens).toBe('chars');
+    expect(of(512)).toMatchObject({ tokens: 'pieces', pieces: 512 });
+    expect(settingsProblem(of(262_144))).toBe('');
+  });
+
   it('of another family come back, too, and keep it when the size is changed', () => {
     const modern = findSize('modern-small');
     if (!modern) throw new Error('no modern-small');

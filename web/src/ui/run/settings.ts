@@ -26,6 +26,9 @@ type Untouched = 'beta1' | 'beta2' | 'eps' | 'skipBadSteps' | 'keepBest' | 'rowT
  *  text before it learns; a model from a file has its own. */
 export type Tokens = 'bytes' | 'chars' | 'pieces';
 
+const LEAST_PIECES = 257;
+const MOST_PIECES = 65_536;
+
 export interface Settings extends Omit<TrainOptions, Untouched>, Shape {
   tokens: Tokens;
   /** How many a vocabulary of pieces has. */
@@ -145,8 +148,8 @@ export const FIELDS: readonly FieldInfo[] = [
     key: 'pieces',
     label: 'Pieces in the vocabulary',
     help: 'Of more pieces each is longer, and comes up less often.',
-    min: 257,
-    max: 65_536,
+    min: LEAST_PIECES,
+    max: MOST_PIECES,
     whole,
     group: 'tokens',
   },
@@ -430,7 +433,15 @@ export function bytesPerToken(s: Settings): number {
 /** The shape of a model that is there, as settings of the next run. */
 export function withModel(old: Settings, c: GptConfig): Settings {
   const shape = shapeOf(c);
-  return { ...old, ...shape, size: sizeNamed(shape), tokens: 'bytes' };
+  return { ...old, ...shape, size: sizeNamed(shape), ...tokensOf(c.vocab, old.pieces) };
+}
+
+/** A vocabulary of pieces has all bytes and one piece at least; how many the model of a file knows is
+ *  all that is told of it, so that one of many characters counts as pieces. */
+function tokensOf(vocab: number, before: number): Pick<Settings, 'tokens' | 'pieces'> {
+  if (vocab === 256) return { tokens: 'bytes', pieces: before };
+  if (vocab < LEAST_PIECES) return { tokens: 'chars', pieces: before };
+  return { tokens: 'pieces', pieces: Math.min(vocab, MOST_PIECES) };
 }
 
 /** Those of a run on a file's weights: rows of tokens are longer texts than rows of bytes. */
