@@ -67,6 +67,8 @@ export interface ModelsState {
   /** What is being done; '' if nothing is. All of it can be cancelled. */
   busy: string;
   problem: string;
+  /** That the browser has no room for a model is the problem. */
+  short: boolean;
 }
 
 export const models = new Store<ModelsState>({
@@ -80,6 +82,7 @@ export const models = new Store<ModelsState>({
   found: null,
   busy: '',
   problem: '',
+  short: false,
 });
 
 export const chatSettings = new Store<ChatSettings>(CHAT_DEFAULTS);
@@ -206,13 +209,14 @@ export function engineDied(e: unknown, of: ChatSession | null = session): boolea
 
 async function doing(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   if (models.get().busy !== '') return;
-  models.patch({ busy: what, problem: '' });
+  models.patch({ busy: what, problem: '', short: false });
   const { signal } = (control = new AbortController());
   try {
     await work(signal);
   } catch (e) {
     if (signal.aborted) return;
-    if (!engineDied(e)) models.patch({ problem: plainError(e) });
+    if (engineDied(e)) return;
+    models.patch({ problem: plainError(e), short: e instanceof StoreError && e.code === 'QUOTA' });
   } finally {
     control = null;
     models.patch({ busy: '', copying: null, loading: null });
@@ -271,7 +275,7 @@ export async function addAddress(typed: string): Promise<void> {
   try {
     url = modelAddress(typed, location.protocol === 'https:');
   } catch (e) {
-    models.patch({ problem: plainError(e) });
+    models.patch({ problem: plainError(e), short: false });
     return;
   }
   await add(url.pathname.split('/').pop() || url.host, url);

@@ -99,15 +99,15 @@ function Messages() {
   );
 }
 
-/** What other pages keep, once something went wrong: room may have been short. */
+/** What other pages keep, once room was short. */
 function Others() {
-  const wanted = useStore(models, (m) => m.problem !== '');
+  const wanted = useStore(models, (m) => m.short);
   const [List, setList] = useState<ComponentType | null>(null);
   useEffect(() => {
     if (!wanted) return;
     import('../shelf/foreign_list').then((m) => setList(() => m.ForeignList)).catch(() => {});
   }, [wanted]);
-  return List && <List />;
+  return wanted && List && <List />;
 }
 
 function Row({ stored, busy }: { stored: StoredModel; busy: boolean }) {

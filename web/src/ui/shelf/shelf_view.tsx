@@ -261,8 +261,8 @@ function RoomCard() {
           ? 'It is nearly full. Download what you want to keep, and delete what you do not need.'
           : 'Models, texts, conversations and the page itself. ' +
             (r.most === null
-              ? 'This browser does not tell how much more it grants; what does not fit is told ' +
-                'before it is copied.'
+              ? 'This browser does not tell how much more it grants; a chat model that does not ' +
+                'fit is told before it is copied.'
               : 'When the disk gets full the browser may grant less.')}
       </p>
       <p class="quiet">

@@ -75,11 +75,14 @@ function removeDatabase(name: string): Promise<void> {
     const request = indexedDB.deleteDatabase(name);
     request.onsuccess = () => resolve();
     request.onerror = () => reject(request.error ?? new Error(`${name} could not be deleted.`));
-    request.onblocked = () => reject(new Error(`${name} is in use by a page that is open.`));
+    request.onblocked = () =>
+      reject(
+        new Error(`A page that is open uses ${name}: it will be deleted when that page is closed.`),
+      );
   });
 }
 
-/** For good; rejects where a page that is open has it in use. */
+/** For good; rejects where a page that is open has a database in use, which goes with that page. */
 export async function removeForeign({ kind, name }: Foreign): Promise<void> {
   if (kind === 'database') await removeDatabase(name);
   else if (kind === 'cache') await caches.delete(name);
