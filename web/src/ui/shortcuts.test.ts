@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-import { expect, it } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { keys, SHORTCUTS, type Shortcut } from './shortcuts';
 
 function press(key: string, more: Partial<KeyboardEvent> = {}): KeyboardEvent & { taken: boolean } {
@@ -8,12 +8,31 @@ function press(key: string, more: Partial<KeyboardEvent> = {}): KeyboardEvent & 
   return Object.assign(e, { preventDefault: () => (e.taken = true) }) as never;
 }
 
+let dialog: object | null = null;
+
+beforeEach(() => {
+  dialog = null;
+  vi.stubGlobal('document', { querySelector: () => dialog });
+});
+afterEach(() => vi.unstubAllGlobals());
+
 it('every key of the table is bound once in its place, and told', () => {
   for (const [place, table] of Object.entries(SHORTCUTS) as [string, readonly Shortcut[]][]) {
     const all = table.flatMap(([, list]) => list);
     expect(new Set(all).size, place).toBe(all.length);
     for (const [id, , does] of table) expect(does, `${place} ${id}`).not.toBe('');
   }
+});
+
+it('the keys of the page do nothing while a dialog is open, or by being held down', () => {
+  const done: string[] = [];
+  const page = keys('page', { views: (key) => done.push(key), pause: () => done.push('pause') });
+  page(press('p', { repeat: true }));
+  dialog = {};
+  page(press('p'));
+  dialog = null;
+  page(press('p'));
+  expect(done).toEqual(['pause']);
 });
 
 it('a key does what the table says, and nothing with other modifiers', () => {

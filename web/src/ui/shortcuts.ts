@@ -5,7 +5,7 @@ import { Store } from './store';
 /** A key that does something: its id for who binds it, the keys, and what it does. */
 export type Shortcut = readonly [id: string, keys: readonly string[], does: string];
 
-/** By the place where they count. `page`: wherever nothing is being typed. */
+/** By the place where they count. `page`: wherever nothing is being typed, and no dialog is open. */
 export const SHORTCUTS = {
   page: [
     ['views', ['1', '2', '3', '4', '5'], 'Learn, Write, Watch it think, Chat, More'],
@@ -61,10 +61,11 @@ export function keys<P extends Place>(
   };
 }
 
-/** Something is being typed, or a dialog is open. */
-function isTaken({ target }: KeyboardEvent): boolean {
+/** Something is being typed, a dialog is open, or the key is only held down. */
+function isTaken({ target, repeat }: KeyboardEvent): boolean {
   const at = target as Partial<Element> | null;
-  return !!at?.closest?.('input, textarea, select, dialog');
+  if (repeat || at?.closest?.('input, textarea, select, dialog')) return true;
+  return document.querySelector('dialog[open]') !== null;
 }
 
 export const helpOpen = new Store<boolean>(false);
