@@ -238,6 +238,14 @@ static uint64_t split(void *user, double val_fraction, uint64_t *n_val) {
     return n_train;
 }
 
+static bool predict(const void *user, uint64_t first, uint64_t n, size_t T) {
+    const chats *c = user;
+    for (const row *r = c->row + first, *end = r + n; r < end; r++)
+        for (size_t t = 1; t < r->n && t <= T; t++)
+            if (c->ids.id[r->first + t] < 0) return true;
+    return false;
+}
+
 /* ---------------------------------------------------------------------------------------- object
  */
 
@@ -284,6 +292,7 @@ static tg_status fill(chats *c, const char *name, const char *bytes, size_t n_by
     c->text->train_row = train_row;
     c->text->val_row = val_row;
     c->text->rows_split = split;
+    c->text->rows_predict = predict;
     c->text->rows_mark = mark_of(c);
     return TG_OK;
 }

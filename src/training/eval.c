@@ -7,6 +7,7 @@
  * trainer brings its plan along; tg_model_evaluating makes one for a model that is only measured,
  * of the same shape, so that both find the same bits.
  */
+#include "base/math.h"
 #include "base/time.h"
 #include "training/train.h"
 
@@ -94,7 +95,7 @@ static tg_status go_on(const evaluator *v, const tg_split *split, tg_eval_state 
         sum_losses(v, e);
         if (e->next < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
-    *loss = e->tokens ? e->sum / (double)e->tokens : 0;
+    *loss = e->tokens ? e->sum / (double)e->tokens : TG_NAN; /* of nothing, which is not 0 */
     return TG_OK;
 }
 

@@ -35,6 +35,9 @@ struct tg_text {
     void *rows_user;
     /* For a run that begins: how many rows it trains on, and n_val. NULL: n_val_rows validate. */
     uint64_t (*rows_split)(void *user, double val_fraction, uint64_t *n_val);
+    /* Is anything to be predicted in [first, first + n) of all rows, cut at T tokens? NULL: unknown
+     */
+    bool (*rows_predict)(const void *user, uint64_t first, uint64_t n, size_t T);
     void (*rows_free)(void *user); /* of what is the text's own; NULL: the caller's */
     uint64_t rows_seed;            /* of the run that asks, */
     uint64_t rows_train;           /* and what rows_split answered it: set before each row */

@@ -104,6 +104,18 @@ static tg_status clear_memory(tg_trainer *t, size_t *cleared, double deadline_ms
     return TG_OK;
 }
 
+/* Answers that all lie behind the end of their rows: a loss of nothing would be the best of all. */
+static tg_status want_targets(const tg_trainer *t, const char *part, uint64_t first, uint64_t n) {
+    const tg_text *text = t->text;
+    if (!text->rows_predict || n == 0 ||
+        text->rows_predict(text->rows_user, first, n, (size_t)t->o.row_tokens))
+        return TG_OK;
+    return tg_fail(&t->ctx->err, TG_E_DATA,
+                   "%s: the %s part has no answer that begins within the %d tokens of a row "
+                   "(row_tokens): want longer rows, or shorter conversations",
+                   text->name, part, (int)t->o.row_tokens);
+}
+
 /* Training part and rows are compared here, and not at the first batch. A validation part that is
  * too short is none, without an error: forecast and lint have said so. */
 static tg_status check_windows(tg_trainer *t) {
@@ -114,7 +126,8 @@ static tg_status check_windows(tg_trainer *t) {
     if (t->text->train_row) {
         t->split = (tg_split) { 0, w->n_val_rows ? w->n_val_rows * T + 1 : 0 };
         t->token_bytes = t->val_token_bytes = t->text->rows_token_bytes;
-        return TG_OK;
+        TG_TRY(want_targets(t, "training", 0, w->rows_train));
+        return want_targets(t, "validation", w->rows_train, w->n_val_rows);
     }
     if (t->split.train < T + 1)
         return tg_fail(&t->ctx->err, TG_E_DATA,

@@ -222,6 +222,34 @@ static void runs_share_conversations(void **state) {
     free(lines);
 }
 
+/* Rows that end before any answer begins would be learnt at no loss at all. */
+static void answers_behind_the_rows_are_refused(void **state) {
+    (void)state;
+    enum { SHORT = 6 };
+    char lines[2048], *good = many(1);
+    run_of r = { .ctx = open_context(1, NULL, NULL) };
+    OK(r.ctx, tg_model_open_floats(r.ctx, MODEL, &r.model));
+    for (int validates = 0; validates < 2; validates++) {
+        tg_train_options o = tg_train_options_default();
+        o.row_tokens = validates ? 24 : SHORT;
+        o.val_fraction = 0.5;
+        snprintf(lines, sizeof lines,
+                 "%s{\"messages\":[{\"role\":\"user\",\"content\":\"%0200d\"},"
+                 "{\"role\":\"assistant\",\"content\":\"1\"}]}\n",
+                 good, 1);
+        OK(r.ctx, tg_text_of_chats(r.ctx, tg_model_tokenizer(r.model), NULL, "chats.jsonl", lines,
+                                   strlen(lines), 0, NULL, &r.text));
+        assert_int_equal(tg_trainer_new(r.ctx, r.model, r.text, &o, &r.trainer), TG_E_DATA);
+        assert_non_null(strstr(tg_context_error(r.ctx), validates
+                                                            ? "the validation part has no answer"
+                                                            : "the training part has no answer"));
+        tg_text_free(r.text);
+    }
+    tg_model_free(r.model);
+    tg_context_free(r.ctx);
+    free(good);
+}
+
 static void broken_lines_are_named(void **state) {
     (void)state;
     static const struct {
@@ -293,6 +321,7 @@ int main(void) {
         cmocka_unit_test(every_conversation_once_an_epoch),
         cmocka_unit_test(a_run_learns_and_is_resumed),
         cmocka_unit_test(runs_share_conversations),
+        cmocka_unit_test(answers_behind_the_rows_are_refused),
         cmocka_unit_test(broken_lines_are_named),
         cmocka_unit_test(every_allocation_may_fail),
     };
