@@ -78,15 +78,28 @@ static int put_mean(tg_app *app, const losses *l) {
     return TG_EXIT_DONE;
 }
 
+/* As eval decides it: floats that may be trained, and tokens that are bytes, in whatever family. */
+static bool is_of_bytes(const tg_model *model) {
+    const tg_tokenizer *tok = tg_model_tokenizer(model);
+    if (!tg_model_can(model, TG_CAN_TRAIN) || tg_tokenizer_count(tok) != 256) return false;
+    for (int32_t i = 0; i < 256; i++) {
+        size_t n;
+        const char *piece = tg_tokenizer_piece(tok, i, &n);
+        if (n != 1 || (uint8_t)*piece != i) return false;
+    }
+    return true;
+}
+
 /* A window of bytes has one more than the session: the last one is predicted alone. */
 int tg_eval_losses(tg_app *app, tg_model *model, const char *bytes, size_t n_bytes) {
     tg_model_info info;
     losses l = { .sum = 0 };
     tg_status status = tg_model_get_info(model, &info);
     if (status != TG_OK) return tg_app_failed(app, app->ctx, status, TG_READING);
-    l.of_bytes = strcmp(info.family, "tinygpt") == 0;
+    l.of_bytes = is_of_bytes(model);
     const size_t most = (size_t)info.config.ctx,
-                 short_of = l.of_bytes || most < WINDOW ? most : WINDOW;
+                 limit = l.of_bytes && info.config.vocab == 256 ? most : WINDOW,
+                 short_of = most < limit ? most : limit;
     int code = tg_scorer_open(&l.score, app, model, short_of);
     l.step = short_of + l.of_bytes;
     if (code == TG_ARGS_GO_ON) {

@@ -620,7 +620,8 @@ def evaluations():
     """eval --losses sums up to eval; --suite is what the losses say, and tells a broken line by its number."""
     write("t.txt", read(text_file())[:2500])
     expect(train("--steps", "30", "--lr", "1e-2", "--out", "a.tinygpt"), 0, "a model")
-    for model in ("a.tinygpt", os.path.join(TOP, "test", "golden", "lm", "tune_llama.zip"),
+    expect(train("--steps", "3", "--family", "llama", "--out", "b.tinygpt"), 0, "a Llama of bytes")
+    for model in ("a.tinygpt", "b.tinygpt", os.path.join(TOP, "test", "golden", "lm", "tune_llama.zip"),
                   os.path.join(TOP, "test", "golden", "lm", "tune_qwen3.zip")):
         for part in ((), ("--val", "0.4")):
             r = tinygpt("eval", model, "--data", "t.txt", "--losses", *part)
