@@ -188,7 +188,8 @@ typedef struct tg_model_config {
     int32_t rope_original; /* positions of the training before they were stretched: by rope_factor
                               as YaRN does, or where that is 1 by longrope's factors; 0: neither */
     float rope_scale;      /* of the cosines and sines; 0: none */
-    float score_cap;       /* scaled scores s become cap tanh(s / cap); 0: they stay */
+    float score_cap;       /* scaled scores s become cap tanh(s / cap); 0: they stay, or in a fresh
+                              gemma2 the published one's caps */
     float logit_cap;       /* logits likewise */
     int32_t conv_taps;     /* positions that a short convolution sees; 0: the family's */
     char layer_kind[512];  /* a letter of tg_layer_kind for each layer; "": the family's order */

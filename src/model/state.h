@@ -6,7 +6,8 @@
  * Attention remembers rows: the keys and the values of each position, in pages
  * (ops/attention/pages.h). A layer that sees all positions keeps all; one with a window keeps the
  * newest in a ring, unless it would not be shorter. A short convolution remembers rows as well: of
- * each position what it sums over, in floats, of  * go back in it as in a window.
+ * each position what it sums over, in floats, of which it sees as many as it has taps. So one may
+ * go back in it as in a window.
  *
  * Mamba2 remembers a state (ops/mamba2), which has all positions in it and cannot be taken back. So
  * a call never writes to the state that it goes on from, and a sequence has a few: going back is
