@@ -192,6 +192,25 @@ static size_t put_mamba2(tg_gguf *g, const tg_model_config *c, const char *arch,
     return 10;
 }
 
+/* The rhythm of windows and the base that they turn by, where they are not what the family's reader
+ * takes of a file that states none: what it makes of sizes that nobody gave. Gemma 2's reader has a
+ * window for such files, too: one as long as the context stands for none. */
+static size_t put_windows(tg_gguf *g, const tg_model_config *c, const char *arch,
+                          tg_gguf_value *v) {
+    size_t i = 0;
+    tg_model_config usual = *c;
+    usual.window_every = 0;
+    usual.rope_base[1] = usual.rope_factor = 0;
+    if (c->window > 0 || tg_family_find(arch)->caps)
+        v[i++] = whole(keyed(g, arch, "attention.sliding_window"), c->window ? c->window : c->ctx);
+    if (c->window == 0 || tg_config_complete(NULL, "", &usual) != TG_OK) return i;
+    if (c->window_every != usual.window_every)
+        v[i++] = whole(keyed(g, arch, "attention.sliding_window_pattern"), c->window_every);
+    if (c->window_every > 0 && c->rope_base[1] != usual.rope_base[1])
+        v[i++] = real(keyed(g, arch, "rope.freq_base_swa"), c->rope_base[1]);
+    return i;
+}
+
 static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
     size_t i = 0;
     v[i++] = whole(keyed(g, arch, "block_count"), c->layers);
@@ -215,7 +234,7 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
                    c->rope_size > 0 ? c->rope_size : c->head_size);
     v[i++] = real(keyed(g, arch, "attention.layer_norm_rms_epsilon"), c->eps);
     v[i++] = real(keyed(g, arch, "rope.freq_base"), c->rope_base[0]);
-    if (c->window > 0) v[i++] = whole(keyed(g, arch, "attention.sliding_window"), c->window);
+    i += put_windows(g, c, arch, v + i);
     if (tg_family_find(arch)->caps) {
         v[i++] = real(keyed(g, arch, "attn_logit_softcapping"), c->score_cap);
         v[i++] = real(keyed(g, arch, "final_logit_softcapping"), c->logit_cap);

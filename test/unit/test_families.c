@@ -118,6 +118,32 @@ static void every_family(void **state) {
     assert_true(n >= 5); /* or the list was empty */
 }
 
+/* Rhythms and bases that the readers of GGUF would not take for granted; no windows at all. */
+static void windows_of_another_rhythm(void **state) {
+    (void)state;
+    static const char *const families[] = { "gemma2", "gemma3", "olmo2" };
+    tg_context *ctx = open_context(2, NULL, NULL);
+    for (int i = 0; i < 9; i++) {
+        tg_model_config c = config_of(families[i % 3]);
+        tg_model *m;
+        tg_convert_report r;
+        c.window_every = i < 3 ? 3 : 1;
+        c.rope_base[1] = 77;
+        if (i >= 6) c.window = c.window_every = 0;
+        OK(ctx, tg_model_new(ctx, &c, 1, &m));
+        OK(ctx, tg_model_save(m, RUN, TG_FILE_V3));
+        tg_model_free(m);
+        OK(ctx, tg_model_convert(ctx, RUN, GGUF, TG_FILE_GGUF, TG_WEIGHT_F32, &r));
+        if (!(r.max_error < 1e-4)) fail_msg("%s: off by %g", c.family, r.max_error);
+        if (i >= 6) continue;
+        OK(ctx, tg_model_open(ctx, GGUF, &m));
+        assert_int_equal(m->layout.config.window_every, c.window_every);
+        if (m->layout.config.rope_base[1] != 77) fail_msg("%s: another base", c.family);
+        tg_model_free(m);
+    }
+    tg_context_free(ctx);
+}
+
 static void wrong_sizes(void **state) {
     (void)state;
     tg_context *ctx = open_context(1, NULL, NULL);
@@ -214,6 +240,7 @@ static void wrong_tensors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family),
+        cmocka_unit_test(windows_of_another_rhythm),
         cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_tensors),
     };
