@@ -109,6 +109,8 @@ static void put_roff(const char *text) {
             fputs("\\e", stdout);
         } else if (*text == '-') {
             fputs("\\-", stdout);
+        } else if (*text == '|') {
+            fputs("|\\:", stdout); /* a long list of choices may break here */
         } else {
             putchar(*text);
         }
