@@ -36,7 +36,7 @@ SECONDS = {
     "test_levers.py": 90, "test_readme.py": 80, "page: look": 67, "gpu_test, wgpu": 67,
     "levers_test, wgpu": 60, "levers_test, dawn": 58, "page: train": 55,
     "op_test webgpu, dawn": 55, "modules: train": 55, "page: hosting": 51, "page: kept": 50,
-    "test_bad_input.py": 49, "page: lacking": 45, "op_test webgpu, levers off, dawn": 45,
+    "test_bad_input.py": 49, "page: lacking": 45,
     "page: hidden": 28, "page: bench": 40, "test_gpu.py": 40, "page: chat_trouble": 39,
     "page: files": 35, "test_parity": 31, "page: store": 31,
     "asan test_jobs": 27, "asan test_tok_long": 26, "asan test_lm_faults": 25, "check": 25,

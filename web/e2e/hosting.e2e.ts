@@ -73,7 +73,7 @@ describe('tinygpt serve', () => {
     await p.open(site.url);
     expect(await isolatedNow()).toBe(true);
     expect(loads).toBe(1);
-    await p.page.getByText(/\d+ threads, /).waitFor();
+    await p.page.getByText(/Ready, \d+ threads/).waitFor();
   });
 
   it('can go away: the page loads and trains without it', async () => {
@@ -101,7 +101,7 @@ describe('a host without headers', () => {
     await come();
     await p.page.goto(site.url);
     await p.isolated();
-    await p.page.getByText(/\d+ threads, /).waitFor();
+    await p.page.getByText(/Ready, \d+ threads/).waitFor();
     // A page that loads itself again and again would do so within that.
     await p.page.waitForTimeout(2000);
     expect(loads).toBe(2);
@@ -146,7 +146,7 @@ describe('a host without headers', () => {
     await come({ serviceWorkers: 'block' });
     await p.open(site.url, 'start', { size: 'tiny', steps: 60, warmup: 5 });
     expect(await isolatedNow()).toBe(false);
-    await p.page.getByText(/One thread, /).waitFor();
+    await p.page.getByText(/Ready, one thread/).waitFor();
     await p.view('Machine');
     await p.page
       .getByText(/isolat/i)
