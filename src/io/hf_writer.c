@@ -392,6 +392,13 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
         return;
     tg_json_key(w, "sliding_window_pattern");
     tg_json_put_int(w, every);
+    const tg_gguf_value *layers = value(g, f, "block_count");
+    if (!layers || every < 1) return;
+    tg_json_key(w, "layer_types"); /* transformers reads the number of Gemma 3 alone */
+    tg_json_begin_array(w);
+    for (int64_t i = 1; i <= layers->whole && i <= 4096; i++)
+        tg_json_put_string(w, i % every == 0 ? "full_attention" : "sliding_attention");
+    tg_json_end_array(w);
 }
 
 /* null says that there is no such token, which is not what a missing key says: then a library takes

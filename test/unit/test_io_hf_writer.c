@@ -89,6 +89,8 @@ static const row rows[] = {
     { GEMMA "gemma3.attention.key_length=64", "", TG_OK, "\"query_pre_attn_scalar\":64" },
     { GEMMA "gemma3.attention.sliding_window_pattern=3", "", TG_OK,
       "\"sliding_window_pattern\":3" },
+    { GEMMA "gemma3.attention.sliding_window_pattern=2 gemma3.block_count=3", "", TG_OK,
+      "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"]" },
     { GEMMA, "", TG_OK, "!sliding_window_pattern" },
     { OLMO3 "olmo2.rope.freq_base=500000", "", TG_OK, "\"model_type\":\"olmo3\"" },
     { OLMO3 "olmo2.rope.freq_base=7", "", ODD, "want windows that turn by 500000, which is all" },
