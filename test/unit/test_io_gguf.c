@@ -354,7 +354,7 @@ static void windows_of_layers(void **state) {
         { "11011", TG_OK, 3 },
         { "1101110", TG_E_UNSUPPORTED, -1 },
     };
-    tg_ctx ctx = { .mem = tg_mem_default() };
+    tg_ctx own = { .mem = tg_mem_default() };
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         uint8_t bools[16];
         const size_t n = strlen(rows[i].layers);
@@ -365,8 +365,8 @@ static void windows_of_layers(void **state) {
                             .count = n,
                             .elements = bools,
                             .elements_bytes = n };
-        tg_gguf g = { .ctx = &ctx, .path = "made.gguf" };
-        tg_arena_init(&g.arena, &ctx.mem);
+        tg_gguf g = { .ctx = &own, .path = "made.gguf" };
+        tg_arena_init(&g.arena, &own.mem);
         int32_t period = -1;
         assert_int_equal(tg_gguf_set_tables(&g, &v, 1, NULL, 0), TG_OK);
         assert_int_equal(tg_gguf_get_period(&g, "k", &period), rows[i].status);
