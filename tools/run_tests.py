@@ -59,8 +59,8 @@ class Result:
 COUNT = re.compile(r"(?:^|.*\D)(\d+) passed, (\d+) failed(?:, (\d+) skipped)?(?:$|\D.*)")
 RUNNING = re.compile(r"\[={10}\].* Running (\d+) test")
 PASSED = re.compile(r"\[  PASSED  \] (\d+) test")
-FAILED = re.compile(r"\[  FAILED  \] [^:]*: (\d+) test")
-SKIPPED = re.compile(r"\[  SKIPPED \] [^:]*: (\d+) test")
+FAILED = re.compile(r"\[  FAILED  \] (?:[^:]*: )?(\d+) test")
+SKIPPED = re.compile(r"\[  SKIPPED \] (?:[^:]*: )?(\d+) test")
 NAMED = re.compile(r"skipped: (\S.*: \S.*)$")
 TIME = re.compile(r"\s*(\d+\.\d) s  (\S.*)$")
 
