@@ -69,6 +69,9 @@ static const tg_case cases[] = {
     CASE(1, 19, 2, 17, 1, 16, 4),
 };
 
+static const char *const common[] = {
+#include "ops/mamba2/mamba2_common.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/mamba2/mamba2.wgsl.h"
 };
@@ -86,7 +89,7 @@ static size_t scratch_bytes(const tg_args *a) {
 }
 #define PASS(name, count)                                                                          \
     { .entry = name,                                                                               \
-      .wgsl = { wgsl },                                                                            \
+      .wgsl = { common, wgsl },                                                                    \
       .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0),        \
                 TG_BIND_SCRATCH },                                                                 \
       .groups = count }

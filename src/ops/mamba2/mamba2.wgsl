@@ -7,14 +7,6 @@
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 @group(0) @binding(7) var<storage, read_write> work: array<f32>; // u [rows,K], then states [B,I,N]
 
-// H, P, G, N are i0 .. i3.
-fn inner() -> u32 { return u32(op.i0 * op.i1); }
-fn columns() -> u32 { return inner() + 2u * u32(op.i2 * op.i3); }
-fn softplus(x: f32) -> f32 {
-    let e = exp1(min(x, 20.0));
-    return select(select(log1(1.0 + e), e * (1.0 - 0.5 * e), e < 1e-4), x, x > 20.0);
-}
-
 @compute @workgroup_size(256)
 fn conv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {

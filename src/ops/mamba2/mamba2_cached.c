@@ -96,6 +96,9 @@ static const tg_case cases[] = {
     CASE(8, 742, 4, 7, 2, 17, 1, 16, 4, { 3, 9, 1 }, { 0, 0, 4 }, { 1, 64, 1 }, { 2, 0, 1 }),
 };
 
+static const char *const common[] = {
+#include "ops/mamba2/mamba2_common.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/mamba2/mamba2_cached.wgsl.h"
 };
@@ -117,7 +120,7 @@ static size_t scratch_bytes(const tg_args *a) {
 /* More than a pass may bind; each leaves out what it does not read. */
 #define PASS(name, count, a, b)                                                                    \
     { .entry = name,                                                                               \
-      .wgsl = { wgsl },                                                                            \
+      .wgsl = { common, wgsl },                                                                    \
       .bind = { TG_BIND_IN(0), TG_BIND_IN(2), TG_BIND_IN(3), a, b, TG_BIND_OUT(1),                 \
                 TG_BIND_SCRATCH },                                                                 \
       .groups = count }

@@ -9,14 +9,6 @@
 @group(0) @binding(7) var<storage, read_write> states: array<f32>;
 @group(0) @binding(8) var<storage, read_write> u: array<f32>; // [T,K]
 
-// H, P, G, N are i0 .. i3.
-fn inner() -> u32 { return u32(op.i0 * op.i1); }
-fn columns() -> u32 { return inner() + 2u * u32(op.i2 * op.i3); }
-fn softplus(x: f32) -> f32 {
-    let e = exp1(min(x, 20.0));
-    return select(select(log1(1.0 + e), e * (1.0 - 0.5 * e), e < 1e-4), x, x > 20.0);
-}
-
 // Where the state is that the sequence of a row goes on from (0), or leaves (1).
 fn state_of(r: u32, which: u32) -> u32 {
     let s = clamp_id(at[2u * r], op.ins[3].rows);

@@ -150,6 +150,9 @@ static const tg_case cases[] = {
     CASE(2, 37, 2, 17, 1, 5, 4, 14, 2e-4),
 };
 
+static const char *const common[] = {
+#include "ops/mamba2/mamba2_common.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/mamba2/mamba2_grad.wgsl.h"
 };
@@ -173,7 +176,7 @@ static size_t scratch_bytes(const tg_args *a) {
 }
 #define PASS(name, count, a, b, c)                                                                 \
     { .entry = name,                                                                               \
-      .wgsl = { wgsl },                                                                            \
+      .wgsl = { common, wgsl },                                                                    \
       .bind = { TG_BIND_IN(0), a, TG_BIND_IN(2), b, c, TG_BIND_OUT(0), TG_BIND_SCRATCH },          \
       .groups = count }
 static const tg_shader shaders[] = {

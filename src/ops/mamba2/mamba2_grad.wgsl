@@ -13,9 +13,6 @@ const STRIDE = 16u;
 
 // work: u [rows,K] | of each sequence at a head: gradients of B and C [T,2N] | two sums | the
 // state's gradient, STRIDE + 1 states, and every STRIDE-th one, [N,P] each.
-// H, P, G, N are i0 .. i3.
-fn inner() -> u32 { return u32(op.i0 * op.i1); }
-fn columns() -> u32 { return inner() + 2u * u32(op.i2 * op.i3); }
 fn all_rows() -> u32 { return op.ins[0].rows; }
 fn length() -> u32 { return op.ins[0].dim1; }
 fn pairs() -> u32 { return op.ins[0].dim0 * u32(op.i0); }
@@ -24,10 +21,6 @@ fn sums_of(bh: u32) -> u32 { return part_of(pairs()) + 2u * bh; }
 fn states_of(bh: u32) -> u32 {
     let n = STRIDE + 2u + (length() + STRIDE - 1u) / STRIDE;
     return sums_of(pairs()) + bh * n * u32(op.i1 * op.i3);
-}
-fn softplus(x: f32) -> f32 {
-    let e = exp1(min(x, 20.0));
-    return select(select(log1(1.0 + e), e * (1.0 - 0.5 * e), e < 1e-4), x, x > 20.0);
 }
 
 // Column c of row r before SiLU.
