@@ -230,9 +230,9 @@ WASM         := $(BUILD)/wasm
 # Recurrent layers take 13 KB of a module (gzip), which has no room for them: their ops and families
 # are native alone.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := mamba2 mamba2_grad mamba2_cached scale
+WASM_LACKS_OPS      := mamba2 mamba2_grad mamba2_cached
 WASM_LACKS_FAMILIES := granitehybrid
-WASM_LACKS          := src/ops/mamba2/% src/ops/scale/% src/model/granite.c
+WASM_LACKS          := src/ops/mamba2/% src/model/granite.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \

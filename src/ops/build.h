@@ -210,7 +210,7 @@ static inline tg_value *tg_mamba2_grad(tg_graph *g, tg_value *z, tg_value *w, tg
 }
 /* y = scale * x */
 static inline tg_value *tg_scale(tg_graph *g, tg_value *x, float scale) {
-    return TG_APPLY(g, scale, (&(tg_attr) { .f = { scale } }), x);
+    return tg_blend(g, x, NULL, NULL, scale, 0, 0);
 }
 
 /* Where rows of dynamic number belong, and where the keys and values of sequences are

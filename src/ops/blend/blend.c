@@ -5,8 +5,11 @@
  *   in 0  x     in 1  z, same shape, or absent     in 2  stats [4] of grad_norm, or absent
  *   out 0 y, same shape     f[0] p   f[1] q   f[2] floor
  *
- * norm is stats[0]; without stats nothing is divided by. It is what polynomials of a matrix are
- * made of: Newton-Schulz in training/train_graph.c.
+ * norm is stats[0]; without stats nothing is divided by. It scales branches and logits
+ * (model/net.c), and is what polynomials of a matrix are made of: Newton-Schulz in
+ * training/train_graph.c.
+ *
+ * Backward: dx = p dy, dz = q dy. A norm has none.
  */
 #include "ops/build.h"
 #include "ops/rules.h"
@@ -29,6 +32,16 @@ static void ref(const tg_args *a) {
         y[i] = (TG_REAL)((p * (double)x[i] + (z ? q * (double)z[i] : 0)) / norm);
 }
 
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    const float *f = n->attr.f;
+    if (n->in[2]) {
+        tg_graph_fail(g, n, TG_E_UNSUPPORTED, "a quotient of a norm has no gradient");
+        return;
+    }
+    din[0] = tg_blend(g, dy[0], NULL, NULL, f[0], 0, 0);
+    if (n->in[1]) din[1] = tg_blend(g, dy[0], NULL, NULL, f[1], 0, 0);
+}
+
 #define CASE(rows, c, z, stats)                                                                    \
     { .in = { TG_T2(F32, rows, c), z, stats },                                                     \
       .attr = { .f = { 3.4445f, -4.775f, 0.5f } },                                                 \
@@ -43,6 +56,8 @@ static const tg_case cases[] = {
     { .in = { TG_T2(F32, 3, 5), TG_ABSENT, TG_T1(F32, 4) },
       .attr = { .f = { 1, 0, 100 } },
       .tol = 2e-6 },
+    { .in = { TG_T2(F32, 1, 17) }, .attr = { .f = { 0.22F } } },
+    { .in = { TG_T2(F32, 64, 131) }, .attr = { .f = { 0.22F } } },
 };
 
 static const char *const wgsl[] = {
@@ -68,5 +83,6 @@ TG_OP_DESC(blend) = {
     .infer = infer,
     TG_REFS(blend, ref),
     TG_SHADERS(shaders),
+    .grad = grad,
     TG_CASES(cases),
 };

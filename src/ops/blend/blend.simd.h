@@ -18,7 +18,7 @@ static void run(const tg_args *a, size_t begin, size_t end) {
     const float norm = !stats ? 1 : stats[0] > least ? stats[0] : least;
     const size_t stop = tg_min_size(end * TG_UNIT_ELEMS, tg_type_elems(&a->in_type[0]));
     for (size_t i = begin * TG_UNIT_ELEMS; i < stop; i++)
-        y[i] = (p * x[i] + (z ? q * z[i] : 0)) / norm;
+        y[i] = (z ? p * x[i] + q * z[i] : p * x[i]) / norm;
 }
 
 static const tg_variant variants[] = { { .name = "elements", .phase = { { units, run } } } };
