@@ -135,12 +135,20 @@ static bool goes_first(const struct tg_cache_slot *a, const struct tg_cache_slot
     return brief ? a->position > b->position : a->position < b->position;
 }
 
+/* A page that others have, too, is left to them: one that nobody uses takes its place. */
+static void take_unused(int32_t *uses, int32_t *page) {
+    int32_t unused = 0;
+    while (uses[unused] > 0) unused++;
+    uses[*page]--;
+    uses[unused]++;
+    *page = unused;
+}
+
 /* What is beyond a position is of other tokens from now on. The slot that is lost may be shared:
  * then one that nobody uses takes its place. */
 static void begin_slot(tg_cache *c, int32_t sequence, int32_t position, int32_t in_and_out[2]) {
     struct tg_cache_slot *slots = slots_of(c, sequence);
-    int32_t *table = c->pages[TG_KEEPS_STATES] + (size_t)sequence * TG_STATE_SLOTS;
-    int32_t *uses = c->uses[TG_KEEPS_STATES], unused = 0;
+    int32_t *table = table_of(c, TG_KEEPS_STATES, sequence), *uses = c->uses[TG_KEEPS_STATES];
     const size_t from = find_slot(c, sequence, position);
     size_t to = from == 0;
     for (size_t k = 0; k < TG_STATE_SLOTS; k++) {
@@ -148,12 +156,7 @@ static void begin_slot(tg_cache *c, int32_t sequence, int32_t position, int32_t 
         if (k != from && goes_first(&slots[k], &slots[to])) to = k;
     }
     slots[to].position = 0;
-    if (uses[table[to]] > 1) {
-        while (uses[unused] > 0) unused++;
-        uses[table[to]]--;
-        uses[unused]++;
-        table[to] = unused;
-    }
+    if (uses[table[to]] > 1) take_unused(uses, &table[to]);
     c->filling[sequence] = (int32_t)to;
     in_and_out[0] = table[from < TG_STATE_SLOTS ? from : to];
     in_and_out[1] = table[to];
@@ -168,7 +171,7 @@ void tg_cache_take_rows(tg_cache *c, int32_t sequence, size_t n, int32_t positio
 uint8_t *tg_cache_state(const tg_cache *c, int32_t layer, int32_t sequence, int32_t n) {
     const size_t found = find_slot(c, sequence, n);
     const size_t k = found < TG_STATE_SLOTS ? found : (size_t)c->filling[sequence];
-    const int32_t slot = c->pages[TG_KEEPS_STATES][(size_t)sequence * TG_STATE_SLOTS + k];
+    const int32_t slot = table_of(c, TG_KEEPS_STATES, sequence)[k];
     return (uint8_t *)c->block.data + c->offsets[layer] +
            (size_t)slot * tg_layer_state_page_bytes(&c->layers[layer]);
 }
@@ -255,14 +258,11 @@ void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n) {
     const size_t R = tg_cache_page_rows(c);
     for (int kind = 0; kind < TG_KEEPS_STATES; kind++) {
         for (size_t k = first / R; c->n_cols[kind] > 0 && k <= (first + n - 1) / R; k++) {
-            int32_t *page = table_of(c, kind, sequence) + k % c->n_cols[kind], unused = 0;
-            int32_t *uses = c->uses[kind];
-            if (uses[*page] == 1) continue;
-            while (uses[unused] > 0) unused++;
-            if (c->ctx->backend == c->ctx->cpu) copy_page(c, kind, unused, *page);
-            uses[*page]--;
-            uses[unused]++;
-            *page = unused;
+            int32_t *page = table_of(c, kind, sequence) + k % c->n_cols[kind];
+            const int32_t shared = *page;
+            if (c->uses[kind][shared] == 1) continue;
+            take_unused(c->uses[kind], page);
+            if (c->ctx->backend == c->ctx->cpu) copy_page(c, kind, *page, shared);
         }
     }
 }
