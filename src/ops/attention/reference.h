@@ -10,6 +10,7 @@
 
 #include "base/math.h"
 #include "ir/op.h"
+#include "ops/activation.h"
 #include "ops/attention/kv_row.h"
 #include "ops/attention/pages.h"
 #include "ops/dropout/mask.h"
@@ -53,7 +54,7 @@ static inline double dot_key(const memory *m, const TG_REAL *q, size_t j) {
 }
 
 /* c tanh(x / c): the soft cap of scores, and of logits; c 0: x as it is. */
-static inline double soft_cap(double x, double c) { return c > 0 ? c * tg_tanh(x / c) : x; }
+static inline double soft_cap(double x, double c) { return c > 0 ? act_soft_cap(x, c) : x; }
 
 static inline double score_of(const memory *m, double scale, const TG_REAL *q, size_t j) {
     return soft_cap(scale * dot_key(m, q, j), m->cap);

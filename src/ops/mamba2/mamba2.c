@@ -26,23 +26,23 @@ static double ref_at(const tg_args *a, const mamba *m, const TG_REAL *z, size_t 
                      size_t p) {
     const TG_REAL *w = a->in[1], *bias = a->in[2], *heads = a->in[3];
     const size_t b = mamba_b(m, h), x = h * m->P + p;
-    double sum = (double)heads[2 * m->H + h] * mamba_silu(mamba_conv(m, z, t, w, bias, x));
+    double sum = (double)heads[2 * m->H + h] * act_silu(mamba_conv(m, z, t, w, bias, x));
     double kept = 1;
     for (size_t back = 0; back <= t; back++) {
         const TG_REAL *from = z - back * m->Z;
         const double step = mamba_step(m, from, heads, h);
         double both = 0;
         for (size_t n = 0; n < m->N; n++)
-            both += mamba_silu(mamba_conv(m, from, t - back, w, bias, b + n)) *
-                    mamba_silu(mamba_conv(m, z, t, w, bias, b + m->G * m->N + n));
-        sum += kept * step * both * mamba_silu(mamba_conv(m, from, t - back, w, bias, x));
+            both += act_silu(mamba_conv(m, from, t - back, w, bias, b + n)) *
+                    act_silu(mamba_conv(m, z, t, w, bias, b + m->G * m->N + n));
+        sum += kept * step * both * act_silu(mamba_conv(m, from, t - back, w, bias, x));
         kept *= tg_exp(step * mamba_decay(m, heads, h));
     }
-    return sum * mamba_silu((double)z[x]);
+    return sum * act_silu((double)z[x]);
 }
 
 static void ref(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[1].dim[1]);
+    const mamba m = mamba_sizes(a, 1);
     const size_t T = a->in_type[0].dim[1];
     for (size_t r = 0; r < tg_type_rows(&a->in_type[0]); r++)
         for (size_t i = 0; i < m.I; i++)
@@ -76,7 +76,7 @@ static const char *const wgsl[] = {
 #include "ops/mamba2/mamba2.wgsl.h"
 };
 static size_t conv_groups(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[1].dim[1]);
+    const mamba m = mamba_sizes(a, 1);
     return tg_shader_parts(tg_type_rows(&a->in_type[0]) * m.K, TG_SHADER_ELEMS);
 }
 static size_t scan_groups(const tg_args *a) {
@@ -84,7 +84,7 @@ static size_t scan_groups(const tg_args *a) {
 }
 /* What the convolution gives, and the states. */
 static size_t scratch_bytes(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[1].dim[1]);
+    const mamba m = mamba_sizes(a, 1);
     return sizeof(float) * (tg_type_rows(&a->in_type[0]) * m.K + a->in_type[0].dim[0] * m.I * m.N);
 }
 #define PASS(name, count)                                                                          \

@@ -69,12 +69,12 @@ TG_OUT_OF_LINE void columns_run(const columns *k, const rows *r, float *u) {
 typedef struct at_head {
     const float *x, *b, *c;
     float step, kept, skip;
-    double decay, slope; /* the log of what is kept in a step of 1; of softplus */
 } at_head;
 
-static at_head head_at(const mamba *m, size_t h, const float *z, const float *u,
-                       const float *heads) {
-    const double decay = mamba_decay(m, heads, h), step = mamba_step(m, z, heads, h);
+/* decay: mamba_decay of the head, the log of what is kept in a step of 1. */
+static at_head head_at(const mamba *m, size_t h, const float *z, const float *u, const float *heads,
+                       double decay) {
+    const double step = mamba_step(m, z, heads, h);
     return (at_head) {
         .x = u + h * m->P,
         .b = u + mamba_b(m, h),
@@ -82,8 +82,6 @@ static at_head head_at(const mamba *m, size_t h, const float *z, const float *u,
         .step = (float)step,
         .kept = (float)tg_exp((double)(float)step * decay),
         .skip = heads[2 * m->H + h],
-        .decay = decay,
-        .slope = mamba_sigmoid((double)z[m->I + m->K + h] + (double)heads[h]),
     };
 }
 
@@ -118,10 +116,11 @@ TG_OUT_OF_LINE void advance(const mamba *m, const at_head *k, const float *from,
 /* Rows at head h, on a state [P,N] of its own. y [n][I]. */
 TG_OUT_OF_LINE void head_run(const mamba *m, size_t h, const rows *r, const float *u,
                              const float *heads, float *state, float *y) {
+    const double decay = mamba_decay(m, heads, h);
     for (size_t i = 0; i < r->n; i++) {
         const float *gate = r->z + i * m->Z + h * m->P;
         float *to = y + i * m->I + h * m->P;
-        const at_head k = head_at(m, h, r->z + i * m->Z, u + i * m->K, heads);
+        const at_head k = head_at(m, h, r->z + i * m->Z, u + i * m->K, heads, decay);
         advance(m, &k, state, state, to);
         for (size_t p = 0; p < m->P; p += 16) {
             const size_t n = tg_min_size(16, m->P - p);
@@ -134,18 +133,17 @@ TG_OUT_OF_LINE void head_run(const mamba *m, size_t h, const rows *r, const floa
 /* ------------------------------------------------------------------------------------- sequences
  */
 
-static mamba sizes(const tg_args *a) { return mamba_of(&a->attr, a->in_type[1].dim[1]); }
 static rows sequence(const tg_args *a, const mamba *m, size_t b) {
     const size_t T = a->in_type[0].dim[1];
     return (rows) { (const float *)a->in[0] + b * T * m->Z, NULL, T };
 }
 static size_t column_units(const tg_args *a) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     return tg_units(m.K, 16);
 }
 static size_t head_units(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
 static size_t u_elems(const tg_args *a) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     return tg_type_rows(&a->in_type[0]) * m.K;
 }
 static size_t u_bytes(const tg_args *a) { return u_elems(a) * sizeof(float); }
@@ -154,7 +152,7 @@ static size_t state_bytes(const tg_args *a) {
 }
 
 static void run_columns(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     for (size_t unit = begin; unit < end; unit++) {
         columns k;
         columns_begin(&k, &m, unit, a->in[1], a->in[2]);
@@ -166,7 +164,7 @@ static void run_columns(const tg_args *a, size_t begin, size_t end) {
 }
 
 static void run_heads(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     for (size_t unit = begin; unit < end; unit++) {
         const size_t b = unit / m.H;
         const rows r = sequence(a, &m, b);
@@ -194,8 +192,6 @@ typedef struct part {
     float *to;
 } part;
 
-static mamba cached_sizes(const tg_args *a) { return mamba_of(&a->attr, a->in_type[4].dim[1]); }
-
 static part part_at(const tg_args *a, const mamba *m, size_t r) {
     const int32_t *at = a->in[2], *slots = a->in[3];
     const size_t P = a->in_type[1].dim[0], E = mamba_state_elems(m);
@@ -209,7 +205,7 @@ static part part_at(const tg_args *a, const mamba *m, size_t r) {
 }
 
 static size_t cached_column_units(const tg_args *a) {
-    const mamba m = cached_sizes(a);
+    const mamba m = mamba_sizes(a, 4);
     return tg_units(m.K, 16);
 }
 
@@ -225,7 +221,7 @@ static void keep(const columns *k, const part *p) {
 }
 
 static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = cached_sizes(a);
+    const mamba m = mamba_sizes(a, 4);
     for (size_t unit = begin; unit < end; unit++) {
         columns k;
         columns_begin(&k, &m, unit, a->in[4], a->in[5]);
@@ -240,12 +236,12 @@ static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
 
 static size_t cached_head_units(const tg_args *a) { return (size_t)a->attr.i[0]; }
 static size_t cached_u_bytes(const tg_args *a) {
-    const mamba m = cached_sizes(a);
+    const mamba m = mamba_sizes(a, 4);
     return a->in_type[0].dim[0] * m.K * sizeof(float);
 }
 
 static void run_cached_heads(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = cached_sizes(a);
+    const mamba m = mamba_sizes(a, 4);
     for (size_t h = begin; h < end; h++)
         for (size_t r = 0; r < a->in_type[0].dim[0];) {
             const part p = part_at(a, &m, r);
@@ -295,9 +291,11 @@ static back_memory back_memory_of(const tg_args *a) {
     return (back_memory) { d, d + each, kept, g, g + a->attr.i[1] };
 }
 
-/* du: where the row's gradients of the convolution go, those of B and C added. sums: of a and d. */
-static void back_row(const mamba *m, size_t h, const at_head *k, const float *before,
-                     const float *state, const back_memory *w, float *du, double sums[2]) {
+/* du: where the row's gradients of the convolution go, those of B and C added; slope: of the step's
+ * softplus; sums: of a and d. */
+static void back_row(const mamba *m, size_t h, const at_head *k, double decay, double slope,
+                     const float *before, const float *state, const back_memory *w, float *du,
+                     double sums[2]) {
     float *db = du + mamba_b(m, h), *dc = db + m->G * m->N;
     double step = 0, kept = 0;
     for (size_t p = 0; p < m->P; p += 16) {
@@ -320,9 +318,9 @@ static void back_row(const mamba *m, size_t h, const at_head *k, const float *be
         dx = tg_vfma(tg_vset(k->step), dx, tg_vmul(tg_vset(k->skip), g));
         tg_vstore_n(du + h * m->P + p, dx, n);
     }
-    kept *= (double)k->kept * k->decay;
+    kept *= (double)k->kept * decay;
     sums[0] += kept * (double)k->step;
-    du[m->K + h] = (float)((step + kept) * k->slope);
+    du[m->K + h] = (float)((step + kept) * slope);
 }
 
 /* g = dy silu(gate); and dgate by what came out of the state before the gate, where asked. */
@@ -345,26 +343,30 @@ static void back_head(const tg_args *a, const mamba *m, size_t b, size_t h, doub
     const float *u = (const float *)a->scratch + b * r.n * m->K;
     const float *dy = (const float *)a->in[4] + b * r.n * m->I + h * m->P;
     float *dz = (float *)a->out[0] + b * r.n * m->Z;
+    const float *heads = a->in[3];
+    const double decay = mamba_decay(m, heads, h);
+    at_head k[STRIDE];
     memset(w.d, 0, 2 * each * sizeof(float));
     for (size_t t = 0; t < r.n; t++) {
-        const at_head k = head_at(m, h, r.z + t * m->Z, u + t * m->K, a->in[3]);
+        const at_head now = head_at(m, h, r.z + t * m->Z, u + t * m->K, heads, decay);
         if (t % STRIDE == 0) memcpy(w.kept + t / STRIDE * each, w.state, each * sizeof(float));
-        advance(m, &k, w.state, w.state, w.y);
+        advance(m, &now, w.state, w.state, w.y);
         back_gate(m, r.z + t * m->Z + h * m->P, dy + t * m->I, &w, dz + t * m->Z + h * m->P);
     }
     for (size_t end = r.n; end > 0;) {
         const size_t first = (end - 1) / STRIDE * STRIDE;
         memcpy(w.state, w.kept + first / STRIDE * each, each * sizeof(float));
         for (size_t t = first; t < end; t++) {
-            const at_head k = head_at(m, h, r.z + t * m->Z, u + t * m->K, a->in[3]);
             float *from = w.state + (t - first) * each;
-            advance(m, &k, from, from + each, w.y);
+            k[t - first] = head_at(m, h, r.z + t * m->Z, u + t * m->K, heads, decay);
+            advance(m, &k[t - first], from, from + each, w.y);
         }
         for (size_t t = end; t-- > first;) {
-            const at_head k = head_at(m, h, r.z + t * m->Z, u + t * m->K, a->in[3]);
-            const float *before = w.state + (t - first) * each;
-            back_gate(m, r.z + t * m->Z + h * m->P, dy + t * m->I, &w, NULL);
-            back_row(m, h, &k, before, before + each, &w, dz + t * m->Z + m->I, sums);
+            const float *before = w.state + (t - first) * each, *z = r.z + t * m->Z;
+            const double slope = mamba_sigmoid((double)z[m->I + m->K + h] + (double)heads[h]);
+            back_gate(m, z + h * m->P, dy + t * m->I, &w, NULL);
+            back_row(m, h, &k[t - first], decay, slope, before, before + each, &w,
+                     dz + t * m->Z + m->I, sums);
         }
         end = first;
     }
@@ -377,7 +379,7 @@ static size_t back_scratch_bytes(const tg_args *a) {
 }
 
 static void run_back(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     const size_t T = a->in_type[0].dim[1], each = m.H / m.G;
     for (size_t unit = begin; unit < end; unit++) {
         const size_t b = unit / m.G, g = unit % m.G;
@@ -454,7 +456,7 @@ static void back_columns(const columns *k, const rows *r, float *dz, tap_sums *s
 /* The last unit is the heads'. */
 static size_t back_column_units(const tg_args *a) { return column_units(a) + 1; }
 static void run_back_columns(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     for (size_t unit = begin; unit < end; unit++) {
         if (unit == column_units(a)) {
             sum_heads(a, &m);

@@ -35,7 +35,7 @@ static double ref_conv(const tg_args *a, const mamba *m, const TG_REAL *z, const
     const TG_REAL *w = (const TG_REAL *)a->in[4] + c * m->L;
     double sum = (double)((const TG_REAL *)a->in[5])[c];
     for (size_t j = 0; j + 1 < m->L; j++) sum += (double)w[j] * (double)before[j * m->K + c];
-    return mamba_silu(sum + (double)w[m->L - 1] * (double)z[m->I + c]);
+    return act_silu(sum + (double)w[m->L - 1] * (double)z[m->I + c]);
 }
 
 /* One row, on the state that the rows before it left. */
@@ -52,14 +52,14 @@ static void ref_row(const tg_args *a, const mamba *m, const TG_REAL *z, TG_REAL 
             *s = (TG_REAL)((double)*s * kept + step * x * ref_conv(a, m, z, state, b + n));
             sum += (double)*s * ref_conv(a, m, z, state, b + m->G * m->N + n);
         }
-        y[i] = (TG_REAL)(sum * mamba_silu((double)z[i]));
+        y[i] = (TG_REAL)(sum * act_silu((double)z[i]));
     }
     memmove(state, state + m->K, (m->L - 2) * m->K * sizeof *state);
     memcpy(state + (m->L - 2) * m->K, z + m->I, m->K * sizeof *state);
 }
 
 static void ref(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[4].dim[1]);
+    const mamba m = mamba_sizes(a, 4);
     const size_t T = a->in_type[0].dim[0], P = a->in_type[1].dim[0], E = mamba_state_elems(&m);
     const int32_t *at = a->in[2], *slots = a->in[3];
     TG_REAL *states = a->out[1], *state = states;
@@ -103,18 +103,18 @@ static const char *const wgsl[] = {
 #include "ops/mamba2/mamba2_cached.wgsl.h"
 };
 static size_t conv_groups(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[4].dim[1]);
+    const mamba m = mamba_sizes(a, 4);
     return tg_shader_parts(a->in_type[0].dim[0] * m.K, TG_SHADER_ELEMS);
 }
 static size_t scan_groups(const tg_args *a) {
     return (size_t)a->attr.i[0] * tg_shader_parts((size_t)a->attr.i[1], 64);
 }
 static size_t keep_groups(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[4].dim[1]);
+    const mamba m = mamba_sizes(a, 4);
     return tg_shader_parts(m.K, 64);
 }
 static size_t scratch_bytes(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[4].dim[1]);
+    const mamba m = mamba_sizes(a, 4);
     return sizeof(float) * a->in_type[0].dim[0] * m.K;
 }
 /* More than a pass may bind; each leaves out what it does not read. */

@@ -27,8 +27,7 @@ static void add(TG_REAL *to, double x) { *to = (TG_REAL)((double)*to + x); }
 /* What SiLU makes of column c. */
 static double ref_u(const tg_args *a, const mamba *m, size_t r, size_t c) {
     const size_t t = r % a->in_type[0].dim[1];
-    return mamba_silu(
-        mamba_conv(m, (const TG_REAL *)a->in[0] + r * m->Z, t, a->in[1], a->in[2], c));
+    return act_silu(mamba_conv(m, (const TG_REAL *)a->in[0] + r * m->Z, t, a->in[1], a->in[2], c));
 }
 
 /* The part of row `from` in the gradient of row r, which is not before it, at head h. kept: what is
@@ -43,10 +42,10 @@ static double ref_pair(const tg_args *a, const mamba *m, size_t r, size_t from, 
     for (size_t n = 0; n < m->N; n++) both += ref_u(a, m, from, b + n) * ref_u(a, m, r, c + n);
     for (size_t p = h * m->P; p < (h + 1) * m->P; p++) {
         const double gate = (double)z[r * m->Z + p], x = ref_u(a, m, from, p);
-        const double g = (double)dy[p] * mamba_silu(gate);
+        const double g = (double)dy[p] * act_silu(gate);
         across += x * g;
         add(&then[p], kept * step * both * g);
-        add(&dz[r * m->Z + p], (double)dy[p] * mamba_silu_d(gate) * kept * step * both * x);
+        add(&dz[r * m->Z + p], (double)dy[p] * act_silu_d(gate) * kept * step * both * x);
     }
     for (size_t n = 0; n < m->N; n++) {
         add(&then[b + n], kept * step * across * ref_u(a, m, r, c + n));
@@ -64,8 +63,8 @@ static void ref_head(const tg_args *a, const mamba *m, size_t r, size_t t, size_
     double kept = 1, all = 0;
     for (size_t p = h * m->P; p < (h + 1) * m->P; p++) {
         const double gate = (double)z[r * m->Z + p], x = ref_u(a, m, r, p);
-        const double d = (double)heads[2 * m->H + h], g = (double)dy[p] * mamba_silu(gate);
-        add(&dz[r * m->Z + p], (double)dy[p] * mamba_silu_d(gate) * d * x);
+        const double d = (double)heads[2 * m->H + h], g = (double)dy[p] * act_silu(gate);
+        add(&dz[r * m->Z + p], (double)dy[p] * act_silu_d(gate) * d * x);
         add(&dz[r * m->Z + m->I + p], d * g);
         add(&dheads[2 * m->H + h], g * x);
     }
@@ -84,7 +83,7 @@ static void ref_head(const tg_args *a, const mamba *m, size_t r, size_t t, size_
             both += ref_u(a, m, from, mamba_b(m, h) + n) *
                     ref_u(a, m, r, mamba_b(m, h) + m->G * m->N + n);
         for (size_t p = h * m->P; p < (h + 1) * m->P; p++)
-            across += ref_u(a, m, from, p) * (double)dy[p] * mamba_silu((double)z[r * m->Z + p]);
+            across += ref_u(a, m, from, p) * (double)dy[p] * act_silu((double)z[r * m->Z + p]);
         all -= kept * step * both * across;
         add(&dz[from * m->Z + m->I + m->K + h], k * all);
         add(&dheads[m->H + h], k * step * all);
@@ -101,7 +100,7 @@ static void ref_columns(const tg_args *a, const mamba *m) {
         for (size_t c = 0; c < m->K; c++) {
             TG_REAL *d = &dz[r * m->Z + m->I + c];
             *d = (TG_REAL)((double)*d *
-                           mamba_silu_d(mamba_conv(m, z + r * m->Z, r % T, w, a->in[2], c)));
+                           act_silu_d(mamba_conv(m, z + r * m->Z, r % T, w, a->in[2], c)));
             add(&dbias[c], (double)*d);
             for (size_t back = 0; back < m->L && back <= r % T; back++)
                 add(&dw[c * m->L + m->L - 1 - back],
@@ -117,7 +116,7 @@ static void ref_columns(const tg_args *a, const mamba *m) {
 }
 
 static void ref(const tg_args *a) {
-    const mamba m = mamba_of(&a->attr, a->in_type[1].dim[1]);
+    const mamba m = mamba_sizes(a, 1);
     const size_t T = a->in_type[0].dim[1], rows = tg_type_rows(&a->in_type[0]);
     TG_REAL *dz = a->out[0];
     for (int k = 0; k < 4; k++)
@@ -156,20 +155,19 @@ static const char *const common[] = {
 static const char *const wgsl[] = {
 #include "ops/mamba2/mamba2_grad.wgsl.h"
 };
-static mamba sizes(const tg_args *a) { return mamba_of(&a->attr, a->in_type[1].dim[1]); }
 static size_t conv_groups(const tg_args *a) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     return tg_shader_parts(tg_type_rows(&a->in_type[0]) * m.K, TG_SHADER_ELEMS);
 }
 static size_t back_groups(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
 static size_t column_groups(const tg_args *a) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     return tg_shader_parts(m.K, 64);
 }
 static size_t head_groups(const tg_args *a) { return tg_shader_parts((size_t)a->attr.i[0], 64); }
 /* The text says what is in it; a state is kept of every sixteenth row, and of sixteen in a row. */
 static size_t scratch_bytes(const tg_args *a) {
-    const mamba m = sizes(a);
+    const mamba m = mamba_sizes(a, 1);
     const size_t T = a->in_type[0].dim[1], states = 18 + tg_shader_parts(T, 16);
     return sizeof(float) * (tg_type_rows(&a->in_type[0]) * m.K +
                             back_groups(a) * (2 * T * m.N + 2 + states * m.P * m.N));

@@ -112,7 +112,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             }
             for (var t = begin; t < end; t++) {
                 let from_state = state + (t - begin) * P * N;
-                let unused = advance(row_of(first + t, h, decay), p, from_state,
+                _ = advance(row_of(first + t, h, decay), p, from_state,
                                      from_state + P * N, skip);
             }
         }

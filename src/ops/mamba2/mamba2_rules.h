@@ -12,6 +12,7 @@
 #define TG_OPS_MAMBA2_RULES_H
 
 #include "base/math.h"
+#include "ops/activation.h"
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "ops/rules.h"
@@ -27,6 +28,11 @@ static inline mamba mamba_of(const tg_attr *a, size_t L) {
     m.K = m.I + 2 * m.G * m.N;
     m.Z = m.I + m.K + m.H;
     return m;
+}
+
+/* Of a call whose taps are input w. */
+static inline mamba mamba_sizes(const tg_args *a, int w) {
+    return mamba_of(&a->attr, a->in_type[w].dim[1]);
 }
 
 static inline size_t mamba_state_elems(const mamba *m) { return (m->L - 1) * m->K + m->I * m->N; }
@@ -72,11 +78,6 @@ static inline tg_type mamba_y(const tg_type *z, const mamba *m) {
 }
 
 static inline double mamba_sigmoid(double x) { return 1 / (1 + tg_exp(-x)); }
-static inline double mamba_silu(double x) { return x * mamba_sigmoid(x); }
-static inline double mamba_silu_d(double x) {
-    const double s = mamba_sigmoid(x);
-    return s * (1 + x * (1 - s));
-}
 
 /* log(1 + exp(x)), as PyTorch has it: x itself where they are the same float. */
 static inline double mamba_softplus(double x) { return x > 20 ? x : tg_log1p(tg_exp(x)); }
