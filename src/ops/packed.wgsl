@@ -35,6 +35,10 @@ fn half_of(bits: u32) -> f32 {
     if (e == 31u) { x = bitcast<f32>(0x7f800000u | (m << 13u)); }
     return select(x, -x, (bits & 0x8000u) != 0u);
 }
+fn halves_of(x: vec2<u32>) -> vec4<f32> {
+    return vec4<f32>(half_of(x.x & 0xffffu), half_of(x.x >> 16u), half_of(x.y & 0xffffu),
+                     half_of(x.y >> 16u));
+}
 
 // Value `row` of sixteen that begin at word `at`.
 fn half_at(part: u32, at: u32, row: u32) -> f32 {

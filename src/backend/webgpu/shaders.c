@@ -58,15 +58,14 @@ unsigned tg_shader_bindings(const tg_shader_pass *p) {
 
 /* ----------------------------------------------------------------------------------------- text */
 
-/* Copies a piece to text + at, or only counts where text is NULL. */
-static size_t put(char *text, size_t at, const char *piece) {
+size_t tg_shader_put(char *text, size_t at, const char *piece) {
     const size_t n = strlen(piece);
     if (text) memcpy(text + at, piece, n);
     return at + n;
 }
 
-static size_t put_lines(char *text, size_t at, const char *const *lines) {
-    for (; *lines; lines++) at = put(text, at, *lines);
+size_t tg_shader_put_lines(char *text, size_t at, const char *const *lines) {
+    for (; *lines; lines++) at = tg_shader_put(text, at, *lines);
     return at;
 }
 
@@ -79,16 +78,18 @@ static bool is_merged(const tg_shader_pass *p) {
 /* All text of a pass, without the final zero; its length. has_matrices: of the GPU. */
 static size_t write_text(const tg_shader_pass *p, uint32_t levers, bool has_matrices, char *text) {
     const bool subgroups = p->reduces && (levers & TG_LEVER_BIT(subgroups));
-    size_t at = subgroups ? put(text, 0, TG_GPU_ENABLE_SUBGROUPS) : 0;
-    if (p->matrices && has_matrices) at = put(text, at, enable_matrices);
-    at = put_lines(text, at, prelude);
-    at = put_lines(text, at, functions);
-    if (p->fours) at = put(text, at, tg_gpu_fours(levers & TG_LEVER_BIT(vec4_loads), is_merged(p)));
-    if (p->reduces) at = put_lines(text, at, subgroups ? tg_gpu_reduce_subgroups() : reduce);
-    if (p->constants) at = put(text, at, p->constants);
-    if (p->matrices) at = put_lines(text, at, has_matrices ? matrices : matrices_plain);
+    size_t at = subgroups ? tg_shader_put(text, 0, TG_GPU_ENABLE_SUBGROUPS) : 0;
+    if (p->matrices && has_matrices) at = tg_shader_put(text, at, enable_matrices);
+    at = tg_shader_put_lines(text, at, prelude);
+    at = tg_shader_put_lines(text, at, functions);
+    if (p->fours)
+        at = tg_shader_put(text, at, tg_gpu_fours(levers & TG_LEVER_BIT(vec4_loads), is_merged(p)));
+    if (p->reduces)
+        at = tg_shader_put_lines(text, at, subgroups ? tg_gpu_reduce_subgroups() : reduce);
+    if (p->constants) at = tg_shader_put(text, at, p->constants);
+    if (p->matrices) at = tg_shader_put_lines(text, at, has_matrices ? matrices : matrices_plain);
     for (size_t i = 0; i < sizeof p->wgsl / sizeof *p->wgsl; i++)
-        if (p->wgsl[i]) at = put_lines(text, at, p->wgsl[i]);
+        if (p->wgsl[i]) at = tg_shader_put_lines(text, at, p->wgsl[i]);
     return at;
 }
 

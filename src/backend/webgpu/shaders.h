@@ -29,6 +29,11 @@ uint32_t tg_shader_pass_levers(const tg_shader_pass *p);
 /* The pipelines are the GPU's own, and end with it. */
 void tg_shader_cache_deinit(tg_shader_cache *c);
 
+/* Copies a piece, or lines that end in NULL, to text + at, or only counts where text is NULL: where
+ * it ends. */
+size_t tg_shader_put(char *text, size_t at, const char *piece);
+size_t tg_shader_put_lines(char *text, size_t at, const char *const *lines);
+
 /* The text of functions.wgsl. */
 const char *const *tg_shader_functions(void);
 

@@ -6,6 +6,7 @@
 
 #include "backend/webgpu/gpu_self_test.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 
 enum {
@@ -259,7 +260,6 @@ static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *
         snprintf(why, room, "want at most %d phases, have %zu", MAX_ITEMS, n);
         return false;
     }
-    s->groups = 0;
     list_items(plan, s->n_steps, &all);
     find_rows(&all, &s->row_floats);
     if (own_bytes(rules, s->row_floats) > info->max_group_bytes) {
@@ -337,13 +337,17 @@ typedef struct writer {
     size_t n;
 } writer;
 
-static void put(writer *w, const char *piece) {
-    const size_t n = strlen(piece);
-    if (w->text) memcpy(w->text + w->n, piece, n);
-    w->n += n;
-}
+static void put(writer *w, const char *piece) { w->n = tg_shader_put(w->text, w->n, piece); }
 static void put_lines(writer *w, const char *const *lines) {
-    for (; *lines; lines++) put(w, *lines);
+    w->n = tg_shader_put_lines(w->text, w->n, lines);
+}
+static void __attribute__((format(printf, 2, 3))) put_line(writer *w, const char *format, ...) {
+    char line[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    put(w, line);
 }
 
 static bool are_same(const char *const *a, const char *const *b) {
@@ -379,6 +383,14 @@ static bool is_new(const kinds *k, size_t i, int piece) {
     return true;
 }
 
+/* A function of four numbers that are constants, but for its end. */
+static void write_numbers(writer *w, const char *name, const char *function, const char *type,
+                          const char *cast, const uint32_t numbers[4]) {
+    put_line(w, "fn %s%s(p: u32, k: u32) -> %s {\n    switch k {\n", name, function, type);
+    for (int a = 0; a < 4; a++)
+        put_line(w, "        case %du: { return %s(%" PRIu32 "u); }\n", a, cast, numbers[a]);
+}
+
 /* What the list says, as a phase asks for it: out of the list, or as constants. */
 static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
     static const char *const from_list[] = {
@@ -391,72 +403,46 @@ static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
         "fn PHASE_share(p: u32) -> u32 { return list[p].w; }\n"
     };
     const entry *e = &k->entry[i];
-    char line[256];
     if (!k->of_shapes) {
         put_named(w, from_list[0], name);
         return;
     }
-    snprintf(line, sizeof line, "fn %sword(p: u32) -> u32 { return %" PRIu32 "u; }\n", name,
-             e->four[0][2]);
-    put(w, line);
-    snprintf(line, sizeof line, "fn %sshare(p: u32) -> u32 { return %" PRIu32 "u; }\n", name,
-             e->four[0][3]);
-    put(w, line);
-    snprintf(line, sizeof line, "fn %sf(p: u32, k: u32) -> f32 {\n    switch k {\n", name);
-    put(w, line);
-    for (int a = 0; a < 4; a++) {
-        snprintf(line, sizeof line, "        case %du: { return as_float(%" PRIu32 "u); }\n", a,
-                 e->four[1][a]);
-        put(w, line);
-    }
+    put_line(w, "fn %sword(p: u32) -> u32 { return %" PRIu32 "u; }\n", name, e->four[0][2]);
+    put_line(w, "fn %sshare(p: u32) -> u32 { return %" PRIu32 "u; }\n", name, e->four[0][3]);
+    write_numbers(w, name, "f", "f32", "as_float", e->four[1]);
     put(w, "        default: { return 0.0; }\n    }\n}\n");
-    snprintf(line, sizeof line, "fn %si(p: u32, k: u32) -> i32 {\n    switch k {\n", name);
-    put(w, line);
-    for (int a = 0; a < 4; a++) {
-        snprintf(line, sizeof line, "        case %du: { return bitcast<i32>(%" PRIu32 "u); }\n", a,
-                 e->four[ENTRY_WORD][a]);
-        put(w, line);
-    }
-    snprintf(line, sizeof line,
+    write_numbers(w, name, "i", "i32", "bitcast<i32>", e->four[ENTRY_WORD]);
+    put_line(w,
              "        default: { return 0; }\n    }\n}\n"
              "fn %soperand(p: u32, k: u32) -> Operand {\n    switch k {\n",
              name);
-    put(w, line);
     for (int a = 0; a < TG_MAX_BIND; a++) {
         const uint32_t *o = e->four[ENTRY_OPERANDS + a];
-        snprintf(line, sizeof line,
+        put_line(w,
                  "        case %du: { return Operand(list[p + %du].x & 0x1fffffffu, %" PRIu32
                  "u, %" PRIu32 "u, %" PRIu32 "u, %" PRIu32 "u); }\n",
                  a, ENTRY_OPERANDS + a, o[1], o[2], o[3], o[0] >> HOME_BIT);
-        put(w, line);
     }
     put(w, "        default: { return Operand(); }\n    }\n}\n");
 }
 
 static void write_calls(writer *w, const kinds *k, const char *function, bool ahead) {
-    char line[160];
-    snprintf(line, sizeof line, "fn %s(kind: u32, p: u32, group: u32, lane: u32) {\n", function);
-    put(w, line);
-    put(w, "    switch kind {\n");
+    put_line(w, "fn %s(kind: u32, p: u32, group: u32, lane: u32) {\n    switch kind {\n", function);
     for (size_t i = 0; i < k->n; i++) {
         const char *call = ahead ? k->phase[i]->ahead : k->phase[i]->call;
         if (!call) continue;
-        snprintf(line, sizeof line, "        case %zuu: { p%zu_%s(p, group, lane); }\n", i, i,
-                 call);
-        put(w, line);
+        put_line(w, "        case %zuu: { p%zu_%s(p, group, lane); }\n", i, i, call);
     }
     put(w, "        default: {}\n    }\n}\n");
 }
 
 static void write_kernel(writer *w, const tg_single_rules *rules, const tg_single *s,
                          const kinds *k) {
-    char line[160], name[24];
-    snprintf(line, sizeof line,
-             "const THREADS = %" PRIu32 "u;\nconst ROW = %zuu;\nconst SOFTWARE = %s;\n",
-             rules->threads, s->row_floats, rules->software ? "true" : "false");
+    char name[24];
     w->n = 0;
     if (rules->subgroups) put(w, TG_GPU_ENABLE_SUBGROUPS);
-    put(w, line);
+    put_line(w, "const THREADS = %" PRIu32 "u;\nconst ROW = %zuu;\nconst SOFTWARE = %s;\n",
+             rules->threads, s->row_floats, rules->software ? "true" : "false");
     put_lines(w, tg_shader_functions());
     put_lines(w, text_single);
     put_lines(w, rules->subgroups ? text_subgroups : text_sums);
@@ -605,14 +591,13 @@ static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu 
                       const tg_plan *plan, const tg_single_buffers *b, uint32_t (*list)[4],
                       tg_gpu_dispatch *d) {
     items all;
-    size_t row_floats = 0;
     state_buffers states = { .too_many = false };
     tg_gpu_range ranges[2 + TG_GPU_MAX_STORAGE];
     kinds k;
     entry *entries = (entry *)(void *)(list + 1);
     s->groups = 0;
     list_items(plan, s->n_steps, &all);
-    find_rows(&all, &row_floats);
+    find_rows(&all, &s->row_floats);
     find_meets(plan, &all);
     list[0][0] = (uint32_t)all.n;
     list[0][1] = rules->groups;

@@ -28,10 +28,8 @@ var<private> op: Op; // of the phase that runs: what packed.wgsl looks at
 @group(0) @binding(8) var<storage, read_write> states_2: array<vec4<u32>>;
 @group(0) @binding(9) var<storage, read_write> states_3: array<vec4<u32>>;
 
-// Homes: 0 .. 3 are states_0 .. states_3, and places in states count vec4.
-const IN_WRITTEN = 4u;
+// Homes: 0 .. 3 are states_0 .. states_3, 4 is written, 6 is work; places in states count vec4.
 const IN_ROW = 5u; // a value that every workgroup has computed for itself
-const IN_WORK = 6u;
 const ABSENT = 7u;
 const GIVEN_UP = 0x80000000u;
 

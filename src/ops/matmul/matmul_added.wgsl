@@ -4,7 +4,7 @@
 
 // What is added to a sum that becomes y[row, j].
 fn behind(row: u32, j: u32) -> f32 {
-    let out = row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
+    let out = place_in_y(row, j);
     var all = 0.0;
     if (adds(0u)) { all += y[out]; }
     if (is_here(2u)) { all += bias[j]; }
@@ -13,5 +13,5 @@ fn behind(row: u32, j: u32) -> f32 {
 }
 
 fn finish(row: u32, j: u32, sum: f32) {
-    y[row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j] = sum + behind(row, j);
+    y[place_in_y(row, j)] = sum + behind(row, j);
 }

@@ -2,7 +2,7 @@
 /*
  * matmul_grid.h - products of one row with weights of files as a phase of a kernel that runs a
  * whole plan (tg_grid), for matmul and norm_matmul: matmul_phase.wgsl says how its threads share
- * the work.
+ * the work. packed_text and packed_rows are of the file that includes this one.
  */
 #ifndef TG_OPS_MATMUL_GRID_H
 #define TG_OPS_MATMUL_GRID_H
@@ -12,12 +12,6 @@
 enum { MATMUL_GRID_TURNS = 8 };
 #define MATMUL_GRID_NORM (UINT32_C(1) << 31) /* of op.word */
 
-static const char *const grid_packed[] = {
-#include "ops/packed.wgsl.h"
-};
-static const char *const grid_packed_rows[] = {
-#include "ops/packed_rows.wgsl.h"
-};
 static const char *const grid_blocks[] = {
 #include "ops/phase_blocks.wgsl.h"
 };
@@ -54,7 +48,7 @@ static inline uint32_t matmul_grid_share(const tg_args *a, uint32_t groups, uint
 #define MATMUL_GRID_PHASE(which_are_states)                                                        \
     { .call = "product",                                                                           \
       .ahead = "product_ahead",                                                                    \
-      .wgsl = { grid_packed, grid_packed_rows, grid_blocks, grid_once, grid_phase },               \
+      .wgsl = { packed_text, packed_rows, grid_blocks, grid_once, grid_phase },                    \
       .bind = { TG_BIND_IN(MATMUL_A), TG_BIND_IN(MATMUL_B), TG_BIND_IN(MATMUL_BIAS),               \
                 TG_BIND_IN(MATMUL_RESIDUAL), TG_BIND_IN(MATMUL_B1), TG_BIND_IN(MATMUL_B2),         \
                 TG_BIND_OUT(0) },                                                                  \

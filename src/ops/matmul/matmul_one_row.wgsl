@@ -57,11 +57,6 @@ fn ask(part: u32, quad: u32, v: u32, blocks: u32, block: u32, kind: u32) -> Nibb
     return n;
 }
 
-fn halves_of(x: u32, y: u32) -> vec4<f32> {
-    return vec4<f32>(half_of(x & 0xffffu), half_of(x >> 16u), half_of(y & 0xffffu),
-                     half_of(y >> 16u));
-}
-
 // 1 + n / 16 of the nibbles whose lowest bits are at 0, 8, 16 and 24.
 fn lower(x: u32) -> vec4<f32> {
     let at_19 = vec4<u32>(x << 19u, x << 11u, x << 3u, x >> 5u);
@@ -97,10 +92,10 @@ fn take(n: Nibbles, j: u32, at: u32, kind: u32) -> vec4<f32> {
     }
     let odd = (j & 1u) != 0u && kind != Q4KX16;
     let halves = select(n.scales.xy, n.scales.zw, odd);
-    var scale = halves_of(halves.x, halves.y);
+    var scale = halves_of(halves);
     if (kind == Q4X16) { return 16.0 * scale * (products - 1.5 * ones); }
     let more = select(n.offsets.xy, n.offsets.zw, odd);
-    var offset = halves_of(more.x, more.y);
+    var offset = halves_of(more);
     if (kind == Q4KX16) {
         scale *= bytes_of(n.scales.z);
         offset *= -bytes_of(n.scales.w);
@@ -173,6 +168,6 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             for (var i = 0u; i < SQUARES; i++) { some += squares[i]; }
             all *= 1.0 / sqrt(some / f32(depth) + op.f0);
         }
-        y[t * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + place.begin + mine] = all + more;
+        y[place_in_y(t, place.begin + mine)] = all + more;
     }
 }

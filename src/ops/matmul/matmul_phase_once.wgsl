@@ -17,11 +17,6 @@ fn small_numbers(x: u32, zero: f32) -> vec4<f32> {
     return bitcast<vec4<f32>>(bytes | vec4<u32>(0x4b000000u)) - vec4<f32>(8388608.0 + zero);
 }
 
-fn halves_of(x: vec2<u32>) -> vec4<f32> {
-    return vec4<f32>(half_of(x.x & 0xffffu), half_of(x.x >> 16u), half_of(x.y & 0xffffu),
-                     half_of(x.y >> 16u));
-}
-
 fn is_nibbles(kind: u32) -> bool { return kind == Q4X16 || kind == Q4MX16; }
 
 // A thread's first blocks in the product at ahead_p of the list, and its first four of the gain.

@@ -3,6 +3,10 @@
 // matrices lie in y.
 
 fn rows_of(part: u32) -> u32 { return op.ins[select(part + 3u, 1u, part == 0u)].rows; }
+// Column j of a row, of all matrices side by side.
+fn place_in_y(row: u32, j: u32) -> u32 {
+    return row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j;
+}
 
 // Columns of f(a).
 fn depth_of_a() -> u32 { return select(op.ins[0].cols / 2u, op.ins[0].cols, op.i3 == 0); }

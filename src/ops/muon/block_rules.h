@@ -21,4 +21,7 @@ static inline bool muon_want(tg_graph *g, const tg_node *n, int k) {
     return false;
 }
 
+/* Of a case: the step is refused. */
+static inline void muon_put_refused(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[2])[2] = 0; }
+
 #endif

@@ -42,8 +42,6 @@ static void ref(const tg_args *a) {
     { .in = { TG_T2(F32, R, C), TG_T2(F32, R, C), TG_T1(F32, 4) },                                 \
       .attr = { .i = { row, rows, col, cols }, .f = { 0.95f } },                                   \
       .tol = 2e-6 }
-/* A step that is refused. */
-static void put_refused(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[2])[2] = 0; }
 static const tg_case cases[] = {
     CASE(1, 1, 0, 1, 0, 1),
     CASE(7, 51, 0, 7, 17, 17),
@@ -52,7 +50,7 @@ static const tg_case cases[] = {
     { .in = { TG_T2(F32, 5, 33), TG_T2(F32, 5, 33), TG_T1(F32, 4) },
       .attr = { .i = { 1, 4, 0, 33 }, .f = { 0.95f } },
       .tol = 2e-6,
-      .prepare = put_refused },
+      .prepare = muon_put_refused },
 };
 
 static const char *const block[] = {

@@ -42,8 +42,6 @@ static void ref(const tg_args *a) {
       .attr = { .i = { row, rows, col, cols }, .f = { 3.2f, 0.1f } },                              \
       .rt = { .lr = 0.02f },                                                                       \
       .tol = 2e-6 }
-/* A step that is refused. */
-static void put_refused(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[2])[2] = 0; }
 static const tg_case cases[] = {
     CASE(1, 1, 0, 1, 0, 1),
     CASE(7, 51, 0, 7, 17, 17),
@@ -52,7 +50,7 @@ static const tg_case cases[] = {
       .attr = { .i = { 1, 4, 0, 33 }, .f = { 3.2f, 0.1f } },
       .rt = { .lr = 0.02f },
       .tol = 2e-6,
-      .prepare = put_refused },
+      .prepare = muon_put_refused },
 };
 
 static const char *const block[] = {

@@ -21,5 +21,5 @@ fn behind(row: u32, j: u32) -> f32 {
 }
 
 fn finish(row: u32, j: u32, sum: f32) {
-    y[row * (rows_of(0u) + rows_of(1u) + rows_of(2u)) + j] = sum + behind(row, j);
+    y[place_in_y(row, j)] = sum + behind(row, j);
 }
