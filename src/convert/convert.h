@@ -35,6 +35,7 @@ typedef struct tg_conversion {
     tg_gguf_value *values; /* as they are written */
     size_t n_values;
     tg_gguf_tensor *tensors; /* [g.n_tensors] as they are written */
+    bool *finer;             /* [g.n_tensors] whose rows wanted a finer type */
 } tg_conversion;
 
 /* gguf_out.c: the file as `out` names it, whole when it returns. */

@@ -218,13 +218,11 @@ const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t)
 
 /* llama.cpp reads positions and kinds of tokens by rows that it adds, and taps of convolutions: as
  * floats. */
-static bool is_added(const char *name) {
-    return strcmp(name, "position_embd.weight") == 0 || strcmp(name, "token_types.weight") == 0 ||
-           strstr(name, ".shortconv.conv.") || strstr(name, ".ssm_conv1d.") ||
-           strstr(name, ".ssm_a") || strstr(name, ".ssm_d");
+static bool is_matrix(const tg_gguf_tensor *t, const tg_tensor *use) {
+    const bool floats = use && use->want->flags & (TG_WANT_FLOATS | TG_WANT_COLUMN);
+    return t->n_dims > 1 && !floats && strcmp(t->name, "position_embd.weight") != 0 &&
+           strcmp(t->name, "token_types.weight") != 0;
 }
-
-static bool is_matrix(const tg_gguf_tensor *t) { return t->n_dims > 1 && !is_added(t->name); }
 
 /* Where a block's number stands: the first digit after a dot ("blk.12.attn_q.weight"). */
 static bool is_number(const char *name, size_t at) {
@@ -235,15 +233,6 @@ static size_t digits(const char *text) {
     size_t n = 0;
     while (text[n] >= '0' && text[n] <= '9') n++;
     return n;
-}
-
-/* The block's number; 0 where there is none. */
-static size_t number_of(const char *name) {
-    size_t at = 0, number = 0;
-    while (name[at] && !is_number(name, at)) at++;
-    for (; name[at] >= '0' && name[at] <= '9'; at++)
-        number = 10 * number + (size_t)(name[at] - '0');
-    return number;
 }
 
 /* Of one kind are matrices whose names differ in numbers alone. */
@@ -275,21 +264,16 @@ static void tell_finer(tg_convert_report *r, const tg_gguf_tensor *first, size_t
 }
 
 /* Which of the tensors of its kind it is, and how many there are: layers that have one. */
-static size_t place_of_kind(const tg_conversion *c, size_t i, size_t *n) {
+static size_t place_of_kind(const tg_conversion *c, const tg_tensor *use, size_t *n) {
     size_t before = 0;
     *n = 0;
-    for (size_t k = 0; k < c->g.n_tensors; k++) {
-        if (!same_kind(c->g.tensors[k].name, c->g.tensors[i].name)) continue;
+    for (size_t k = 0; k < c->table.n_tensors; k++) {
+        const tg_tensor *other = &c->table.tensors[k];
+        if (other->want != use->want) continue;
         *n += 1;
-        before += number_of(c->g.tensors[k].name) < number_of(c->g.tensors[i].name);
+        before += other->layer < use->layer;
     }
     return before;
-}
-
-static bool has_output(const tg_conversion *c) {
-    for (size_t i = 0; i < c->g.n_tensors; i++)
-        if (strcmp(c->g.tensors[i].name, "output.weight") == 0) return true;
-    return false;
 }
 
 /*
@@ -297,26 +281,23 @@ static bool has_output(const tg_conversion *c) {
  * of, and values and the MLP's way down in the first and the last eighth of the layers and in every
  * third between, in Q6_K; queries, keys and values in one matrix a step finer.
  */
-static tg_dtype wanted(const tg_conversion *c, size_t i) {
-    const char *name = c->g.tensors[i].name;
+static tg_dtype wanted(const tg_conversion *c, const tg_tensor *use) {
+    const char *name = use ? use->name : "";
     if (!c->mixed) return c->type;
-    if (strcmp(name, has_output(c) ? "output.weight" : "token_embd.weight") == 0) return TG_Q6_K;
+    if (strcmp(name, c->table.config.tied ? "token_embd.weight" : "output.weight") == 0)
+        return TG_Q6_K;
     if (strstr(name, ".attn_qkv.weight")) return c->type == TG_Q4_K ? TG_Q5_K : TG_Q6_K;
     if (!strstr(name, ".attn_v.weight") && !strstr(name, ".ffn_down.weight")) return c->type;
     size_t n;
-    const size_t at = place_of_kind(c, i, &n);
+    const size_t at = place_of_kind(c, use, &n);
     return at < n / 8 || at >= 7 * n / 8 || (at - n / 8) % 3 == 2 ? TG_Q6_K : c->type;
-}
-
-static bool is_finer(const tg_conversion *c, size_t i) {
-    return c->tensors[i].type != wanted(c, i) && is_matrix(&c->g.tensors[i]);
 }
 
 static void tell_all_finer(tg_conversion *c) {
     for (size_t i = 0; i < c->g.n_tensors; i++) {
         size_t n = 0, before = 0;
-        for (size_t k = 0; is_finer(c, i) && k < c->g.n_tensors; k++) {
-            if (!is_finer(c, k) || c->tensors[k].type != c->tensors[i].type ||
+        for (size_t k = 0; c->finer[i] && k < c->g.n_tensors; k++) {
+            if (!c->finer[k] || c->tensors[k].type != c->tensors[i].type ||
                 !same_kind(c->tensors[k].name, c->tensors[i].name))
                 continue;
             before += k < i;
@@ -328,20 +309,24 @@ static void tell_all_finer(tg_conversion *c) {
 
 static tg_status make_tensors(tg_conversion *c) {
     c->tensors = tg_arena_array(&c->arena, c->g.n_tensors, sizeof *c->tensors);
-    if (!c->tensors) return tg_fail_memory(&c->ctx->err, "table of tensors", c->g.n_tensors);
+    c->finer = tg_arena_array(&c->arena, c->g.n_tensors, sizeof *c->finer);
+    if (!c->tensors || !c->finer)
+        return tg_fail_memory(&c->ctx->err, "table of tensors", c->g.n_tensors);
     for (size_t i = 0; i < c->g.n_tensors; i++) {
         const tg_gguf_tensor *from = &c->g.tensors[i];
         tg_gguf_tensor *t = &c->tensors[i];
-        const bool matrix = is_matrix(from);
+        const tg_tensor *use = tg_convert_use(c, from);
+        const bool matrix = is_matrix(from, use);
+        const tg_dtype want = matrix ? wanted(c, use) : TG_F32;
         *t = *from;
         t->place = NULL;
-        const tg_tensor *use = tg_convert_use(c, from);
         if (use && (use->want->flags & TG_WANT_COLUMN)) {
             t->n_dims = 2;
             t->dim[0] = 1;
             t->dim[1] = from->elems;
         }
-        t->type = matrix ? fitting(wanted(c, i), t->dim[0]) : TG_F32;
+        t->type = matrix ? fitting(want, t->dim[0]) : TG_F32;
+        c->finer[i] = t->type != want;
         t->bytes = t->elems / tg_dtype_table[t->type].cols * tg_dtype_table[t->type].bytes;
         c->report->n_tensors += matrix;
     }
