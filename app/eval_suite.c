@@ -35,8 +35,7 @@ typedef struct suite {
     double *logprob;
     bool *likeliest;
     size_t room;
-    char *text; /* of question and answer */
-    size_t text_room;
+    tg_app_buffer text; /* of question and answer */
     tally choice, exact;
 } suite;
 
@@ -83,23 +82,13 @@ static int fault(const suite *s, const line *l, const char *what) {
 /* --------------------------------------------------------------------------------------- scoring
  */
 
-static bool reserve(suite *s, size_t n_bytes) {
-    if (n_bytes <= s->text_room) return true;
-    char *grown = realloc(s->text, n_bytes);
-    if (!grown) return false;
-    s->text = grown;
-    s->text_room = n_bytes;
-    return true;
-}
-
 static bool join(suite *s, const char *question, const char *answer) {
     const size_t n = strlen(question);
-    if (!reserve(s, n + strlen(answer) + 2)) return false;
     const bool apart = n > 0 && !strchr(" \t\n", question[n - 1]);
-    memcpy(s->text, question, n);
-    s->text[n] = ' ';
-    strcpy(s->text + n + apart, answer);
-    return true;
+    s->text.n = 0;
+    return tg_app_buffer_add(&s->text, question, n) == 0 &&
+           (!apart || tg_app_buffer_add(&s->text, " ", 1) == 0) &&
+           tg_app_buffer_add(&s->text, answer, strlen(answer)) == 0;
 }
 
 /* Sum of logarithms of an answer's tokens; all_likeliest: whether each was the likeliest. */
@@ -110,7 +99,7 @@ static int ask(suite *s, const line *l, const char *answer, double *sum, bool *a
     const size_t n_asked = score->n < s->room ? score->n : s->room;
     if (status == TG_OK) memcpy(s->asked, score->ids, n_asked * sizeof *s->asked);
     if (status == TG_OK && !join(s, question, answer)) status = TG_E_MEMORY;
-    if (status == TG_OK) status = tg_scorer_encode(score, s->text, strlen(s->text));
+    if (status == TG_OK) status = tg_scorer_encode(score, s->text.bytes, s->text.n);
     if (status != TG_OK) return tg_app_failed(s->app, s->app->ctx, status, TG_READING);
     if (score->n > s->room) return fault(s, l, "question and answer leave the context");
     size_t from = 0;
@@ -261,7 +250,7 @@ int tg_eval_suite(tg_app *app, tg_model *model, const char *name, char *bytes, s
     free(s.asked);
     free(s.logprob);
     free(s.likeliest);
-    free(s.text);
+    tg_app_buffer_free(&s.text);
     free(lines);
     return code;
 }

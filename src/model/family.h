@@ -178,6 +178,9 @@ tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c);
 #define TG_KEY_BYTES 160
 const char *tg_config_key(const tg_model_config *c, const char *name, char out[TG_KEY_BYTES]);
 
+/* A size of 1..max under <arch>.<name>, which must be there. */
+tg_status tg_config_want_int(const tg_gguf *g, const tg_model_config *c, const char *name,
+                             int64_t max, int32_t *out);
 /* Scaled positions, for families that turn: rope.scaling.type, which is linear where it is missing,
  * with its factor under either key; YaRN; and factors by the length of texts (longrope). Other
  * kinds are refused. */

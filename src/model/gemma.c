@@ -34,29 +34,35 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
     return tg_net_head(n, x);
 }
 
-/* The base of the windows and their rhythm are in files of llama.cpp only where they are other
- * ones. The largest model divides scores by another root than the others: its heads are fewer than
- * its width would have. Keys with global and local are those of Ollama's converter. */
-static tg_status config3(const tg_gguf *g, tg_model_config *c) {
+/* What both have: the window, its rhythm and its base, the latter two in files of llama.cpp only
+ * where they are other ones than c has already. The model of so many layers divides scores by
+ * another root than the others: its heads are fewer than its width would have. */
+static tg_status config(const tg_gguf *g, tg_model_config *c, int32_t layers_of_largest) {
     char key[TG_KEY_BYTES];
-    c->rope_base[1] = 1e4f;
-    c->window_every = 6;
+    c->embed_scale = (float)tg_sqrt((double)c->width);
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
                            &c->window));
     TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
                               &c->window_every));
-    TG_TRY(tg_config_read_scaling(g, c));
-    c->embed_scale = (float)tg_sqrt((double)c->width);
-    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.global.freq_base", key), &c->rope_base[0]));
-    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.local.freq_base", key), &c->rope_base[1]));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
-    if (c->layers == 62 && !tg_gguf_find(g, tg_config_key(c, "attention.scale", key)))
+    if (c->layers == layers_of_largest &&
+        !tg_gguf_find(g, tg_config_key(c, "attention.scale", key)))
         c->score_scale = (float)(1 / tg_sqrt((double)(c->width / c->heads)));
     return TG_OK;
 }
 
-/* Caps and a window that a file does not state are the published ones. The model of 46 layers
- * divides scores by another root, as the largest of gemma3 does. */
+/* Keys with global and local are those of Ollama's converter. */
+static tg_status config3(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    c->rope_base[1] = 1e4f;
+    c->window_every = 6;
+    TG_TRY(tg_config_read_scaling(g, c));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.global.freq_base", key), &c->rope_base[0]));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.local.freq_base", key), &c->rope_base[1]));
+    return config(g, c, 62);
+}
+
+/* Caps and a window that a file does not state are the published ones. */
 #define SCORE_CAP 50
 #define LOGIT_CAP 30
 static tg_status config2(const tg_gguf *g, tg_model_config *c) {
@@ -65,17 +71,10 @@ static tg_status config2(const tg_gguf *g, tg_model_config *c) {
     c->window = 4096;
     c->score_cap = SCORE_CAP;
     c->logit_cap = LOGIT_CAP;
-    c->embed_scale = (float)tg_sqrt((double)c->width);
     c->rope_base[1] = c->rope_base[0];
-    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 0, 1 << 24,
-                           &c->window));
-    TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
-                              &c->window_every));
-    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
+    TG_TRY(config(g, c, 46));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "attn_logit_softcapping", key), &c->score_cap));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "final_logit_softcapping", key), &c->logit_cap));
-    if (c->layers == 46 && !tg_gguf_find(g, tg_config_key(c, "attention.scale", key)))
-        c->score_scale = (float)(1 / tg_sqrt((double)(c->width / c->heads)));
     if (c->score_cap >= 0 && c->logit_cap >= 0) return TG_OK;
     return tg_fail(g->ctx, TG_E_FORMAT, "%s: soft caps: want 0 or more, have %g and %g", g->path,
                    (double)c->score_cap, (double)c->logit_cap);

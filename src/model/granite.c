@@ -35,24 +35,17 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
     return tg_net_head(n, x);
 }
 
-static tg_status read_size(const tg_gguf *g, const tg_model_config *c, const char *name,
-                           int32_t most, int32_t *out) {
-    char key[TG_KEY_BYTES];
-    TG_TRY(tg_gguf_get_int(g, tg_config_key(c, name, key), 1, most, out));
-    return *out > 0 ? TG_OK : tg_fail(g->ctx, TG_E_FORMAT, "%s: %s is missing", g->path, key);
-}
-
 /* The norm behind the states is over all heads, which is over a group if there is one. Of dense
  * models llama.cpp's converter names the MLP's size once more, as that of a shared expert.
  * llama.cpp turns queries and keys unless the file says that it was not trained so. */
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     int32_t inner = 0, shared = c->mlp;
-    TG_TRY(read_size(g, c, "ssm.conv_kernel", TG_CONV_TAPS_MAX, &c->conv_taps));
-    TG_TRY(read_size(g, c, "ssm.time_step_rank", 4096, &c->ssm_heads));
-    TG_TRY(read_size(g, c, "ssm.inner_size", 1 << 20, &inner));
-    TG_TRY(read_size(g, c, "ssm.state_size", 1024, &c->ssm_state));
-    TG_TRY(read_size(g, c, "ssm.group_count", 4096, &c->ssm_groups));
+    TG_TRY(tg_config_want_int(g, c, "ssm.conv_kernel", TG_CONV_TAPS_MAX, &c->conv_taps));
+    TG_TRY(tg_config_want_int(g, c, "ssm.time_step_rank", 4096, &c->ssm_heads));
+    TG_TRY(tg_config_want_int(g, c, "ssm.inner_size", 1 << 20, &inner));
+    TG_TRY(tg_config_want_int(g, c, "ssm.state_size", 1024, &c->ssm_state));
+    TG_TRY(tg_config_want_int(g, c, "ssm.group_count", 4096, &c->ssm_groups));
     c->ssm_head_size = inner / c->ssm_heads;
     if (inner % c->ssm_heads != 0 || c->ssm_head_size < 1 || c->ssm_head_size > 1024 ||
         c->ssm_groups != 1)

@@ -31,9 +31,8 @@ static tg_status find_family(const tg_gguf *g, tg_model_config *c) {
                    g->path, known, (int)(name.n_bytes < 64 ? name.n_bytes : 64), name.bytes);
 }
 
-/* A size that must be there. */
-static tg_status want_int(const tg_gguf *g, const tg_model_config *c, const char *name, int64_t max,
-                          int32_t *out) {
+tg_status tg_config_want_int(const tg_gguf *g, const tg_model_config *c, const char *name,
+                             int64_t max, int32_t *out) {
     char key[TG_KEY_BYTES];
     *out = 0;
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, name, key), 1, max, out));
@@ -72,11 +71,11 @@ static tg_status read_kv_heads(const tg_gguf *g, tg_model_config *c) {
 static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     TG_TRY(find_family(g, c));
-    TG_TRY(want_int(g, c, "block_count", 512, &c->layers));
-    TG_TRY(want_int(g, c, "embedding_length", 65536, &c->width));
-    TG_TRY(want_int(g, c, "feed_forward_length", 262144, &c->mlp));
-    TG_TRY(want_int(g, c, "context_length", 1 << 24, &c->ctx));
-    TG_TRY(want_int(g, c, "attention.head_count", 1024, &c->heads));
+    TG_TRY(tg_config_want_int(g, c, "block_count", 512, &c->layers));
+    TG_TRY(tg_config_want_int(g, c, "embedding_length", 65536, &c->width));
+    TG_TRY(tg_config_want_int(g, c, "feed_forward_length", 262144, &c->mlp));
+    TG_TRY(tg_config_want_int(g, c, "context_length", 1 << 24, &c->ctx));
+    TG_TRY(tg_config_want_int(g, c, "attention.head_count", 1024, &c->heads));
     c->kv_heads = c->heads;
     TG_TRY(read_kv_heads(g, c));
     c->head_size = c->width / c->heads;

@@ -101,11 +101,6 @@ static tg_status add_answer(chats *c, const tg_json *line, size_t rows_before) {
     return tg_ids_push(err_of(c), &c->ids, ~c->ends[0]);
 }
 
-static bool is_models(const tg_json *message) {
-    const tg_json *role = tg_json_get(message, "role");
-    return role && tg_json_is(role, "assistant");
-}
-
 /* Hides all messages but the first n from the template for a while: nodes are the arena's own. */
 static tg_status show(chats *c, const tg_json *line, tg_json *messages, uint32_t n, unsigned flags,
                       size_t rows_before) {
@@ -129,7 +124,7 @@ static tg_status read_conversation(chats *c, const tg_json *line) {
     for (const tg_json *m = tg_json_first(messages); m; m = tg_json_next(m), at++) {
         const tg_json *role;
         TG_TRY(tg_json_want(err_of(c), m, "role", TG_JSON_STRING, &role));
-        if (!is_models(m) || at == 0) continue;
+        if (!tg_json_is(role, "assistant") || at == 0) continue;
         tg_json *list = (tg_json *)(uintptr_t)messages;
         TG_TRY(show(c, line, list, at, 0, rows_before));
         TG_TRY(show(c, line, list, at + 1, TG_CHAT_WHOLE, rows_before));

@@ -12,6 +12,7 @@
 #include "training/eval_tokens.h"
 
 #include "base/time.h"
+#include "training/windows.h"
 
 enum { WINDOW = 512 };
 
@@ -91,11 +92,7 @@ tg_status tg_evaluating_tokens_begin(tg_evaluating_tokens *e, tg_context *ctx,
                        "evaluation: the model's file has no tokenizer");
     TG_TRY(tg_all_rows_want_writer(ctx, model, "evaluation"));
     const size_t V = (size_t)model->layout.config.vocab;
-    if (tg_tok_count(model->tok) > V)
-        return tg_fail(&ctx->err, TG_E_DATA,
-                       "%s: want a model with a row for each of the %zu tokens that its texts "
-                       "become, have %zu",
-                       text->name, tg_tok_count(model->tok), V);
+    TG_TRY(tg_windows_want_rows(&ctx->err, text, model->tok, V));
     e->ctx = ctx;
     e->model = model;
     e->generation = ctx->generation;

@@ -9,6 +9,14 @@
 /* A piece of a text that becomes ids at once; longer ones where no border is found in it. */
 enum { PIECE_BYTES = 256 << 10 };
 
+tg_status tg_windows_want_rows(tg_ctx *err, const tg_text *text, const tg_tok *tok, size_t V) {
+    if (tg_tok_count(tok) <= V) return TG_OK;
+    return tg_fail(err, TG_E_DATA,
+                   "%s: want a model with a row for each of the %zu tokens that its texts become, "
+                   "have %zu",
+                   text->name, tg_tok_count(tok), V);
+}
+
 tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
                            double val_fraction) {
     const tg_tok *tok = model->tok;
@@ -23,11 +31,7 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     if (text->rows_split)
         w->rows_train = text->rows_split(text->rows_user, val_fraction, &w->n_val_rows);
     if (text->train_row) return TG_OK;
-    if (tg_tok_count(tok) > V)
-        return tg_fail(&text->ctx->err, TG_E_DATA,
-                       "%s: want a model with a row for each of the %zu tokens that its texts "
-                       "become, have %zu",
-                       text->name, tg_tok_count(tok), V);
+    TG_TRY(tg_windows_want_rows(&text->ctx->err, text, tok, V));
     if (bytes) {
         w->split = tg_text_split(text, val_fraction);
         w->n = (size_t)text->n_bytes;

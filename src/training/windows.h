@@ -38,7 +38,9 @@ typedef struct tg_windows {
     bool begun;
 } tg_windows;
 
-/* Model and text are borrowed. E_DATA: the tokenizer has tokens that the model lacks. */
+/* E_DATA: the tokenizer has tokens that a model of V rows lacks. */
+tg_status tg_windows_want_rows(tg_ctx *err, const tg_text *text, const tg_tok *tok, size_t V);
+/* Model and text are borrowed. E_DATA: as of tg_windows_want_rows. */
 tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
                            double val_fraction);
 /* TG_PENDING until all tokens are there. */
