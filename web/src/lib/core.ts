@@ -17,6 +17,7 @@ import {
   errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, type Trap, utf8,
 } from './abi.js';
 import { tg_optimizer, tg_schedule, VERSION } from './abi.gen.js';
+import { choose } from './calling.js';
 import { TinygptError } from './errors.js';
 import type { EngineEvent, Handle } from './protocol.js';
 import { threads } from './platform.js';
@@ -49,15 +50,6 @@ const OPTIMIZERS: Record<Optimizer, number> = {
   adamw: tg_optimizer.TG_ADAMW,
   muon: tg_optimizer.TG_MUON,
 };
-
-/** The number of a name that a caller gave, absent: absent. */
-function numberOf(names: Record<string, number>, what: string, name?: string): number | undefined {
-  if (name === undefined || name in names) return name === undefined ? undefined : names[name];
-  throw new TinygptError('ARG', `${what}: want one of ${Object.keys(names).join(', ')}, have ${name}`);
-}
-
-const present = <K extends string>(key: K, value: number | undefined) =>
-  (value === undefined ? {} : { [key]: value }) as Partial<Record<K, number>>;
 
 function nameOf<N extends string>(names: Record<N, number>, value: number, otherwise: N): N {
   return (Object.keys(names) as N[]).find((name) => names[name] === value) ?? otherwise;
@@ -411,15 +403,14 @@ export class Core {
     return at;
   }
 
-
   writeTrainOptions(frame: Frame, options: Partial<TrainOptions>): Ptr {
     const { memory } = this;
     const at = this.defaults(frame, 'tg_train_options');
     const { schedule, optimizer, ...rest } = options;
     memory.write('tg_train_options', at, {
       ...rest,
-      ...present('schedule', numberOf(SCHEDULES, 'schedule', schedule)),
-      ...present('optimizer', numberOf(OPTIMIZERS, 'optimizer', optimizer)),
+      schedule: schedule === undefined ? undefined : choose(SCHEDULES, schedule, 'schedule'),
+      optimizer: optimizer === undefined ? undefined : choose(OPTIMIZERS, optimizer, 'optimizer'),
     });
     return at;
   }

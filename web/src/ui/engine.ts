@@ -7,6 +7,7 @@
  */
 import type { Engine } from '../lib/index';
 import type { DeviceName, EngineInfo } from '../lib/types';
+import { codeOf } from './plain_error';
 import { Store, useStore } from './store';
 
 export interface EngineState {
@@ -84,10 +85,13 @@ export async function openOnDevice(device: DeviceName): Promise<void> {
   } catch {
     // It counts for this visit.
   }
-  const old = await whenEngine().catch(() => null);
+  await openInPlaceOf(await whenEngine().catch(() => null), () => openedOn(device));
+}
+
+async function openInPlaceOf(old: Engine | null, open: () => Promise<unknown>): Promise<void> {
   await old?.close();
   opening = null;
-  await openedOn(device);
+  await open();
   renewed(null);
 }
 
@@ -99,7 +103,7 @@ export function threadsHere(): number {
 }
 
 function ofMemory(e: unknown): boolean {
-  return e instanceof Error && (('code' in e && e.code === 'MEMORY') || e.name === 'RangeError');
+  return codeOf(e) === 'MEMORY' || (e instanceof Error && e.name === 'RangeError');
 }
 
 /**
@@ -126,10 +130,7 @@ export async function openWithOneThread(
   await answered();
   const { engine, info } = engineState.get();
   if (!engine || !info || !takeOneThread(e, info.threads)) return false;
-  await engine.close();
-  opening = null;
-  await whenEngine();
-  renewed(null);
+  await openInPlaceOf(engine, whenEngine);
   return threads === 1;
 }
 

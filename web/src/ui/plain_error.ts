@@ -23,8 +23,8 @@ const SENTENCES: Partial<Record<ErrorCode, string>> = {
 const ALONE: readonly string[] = ['MEMORY', 'TRAP'];
 
 /** By name, so that errors which crossed a worker's border count, too. */
-function codeOf(e: Error): string {
-  return 'code' in e && typeof e.code === 'string' ? e.code : '';
+export function codeOf(e: unknown): string {
+  return e instanceof Error && 'code' in e && typeof e.code === 'string' ? e.code : '';
 }
 
 export function plainError(e: unknown): string {
@@ -51,7 +51,7 @@ export function plainError(e: unknown): string {
 }
 
 /** First letter as it comes, one full stop at the end. */
-function sentence(text: string): string {
+export function sentence(text: string): string {
   const trimmed = text.trim();
   if (trimmed === '' || /[.!?]$/.test(trimmed)) return trimmed;
   return `${trimmed}.`;

@@ -46,13 +46,9 @@ export class ModelStore {
 
   /** Copies a file, or what an address holds. What is here whole is not copied again. */
   async add(source: File | URL, options: AddModelOptions = {}): Promise<StoredModel> {
-    const { signal, onProgress, sha256 } = options;
     navigator.storage?.persist?.().catch(() => {});
     const from = source instanceof URL ? source.href : source;
-    return this.#stoppable(signal, (copy) => {
-      const tell = Comlink.proxy((progress: Progress) => onProgress?.(progress));
-      return this.#call((api) => api.add(copy, from, sha256, tell));
-    });
+    return this.#stoppable(options, (api, copy, tell) => api.add(copy, from, options.sha256, tell));
   }
 
   /**
@@ -61,11 +57,7 @@ export class ModelStore {
    * model is not whole any more, and add() copies the rest of it anew.
    */
   async check(id: string, options: Omit<AddModelOptions, 'sha256'> = {}): Promise<number> {
-    const { signal, onProgress } = options;
-    return this.#stoppable(signal, (copy) => {
-      const tell = Comlink.proxy((progress: Progress) => onProgress?.(progress));
-      return this.#call((api) => api.check(copy, id, tell));
-    });
+    return this.#stoppable(options, (api, copy, tell) => api.check(copy, id, tell));
   }
 
   /** `BUSY` while an engine has it open, here or in another tab. */
@@ -78,16 +70,20 @@ export class ModelStore {
     this.#died('The store of models was closed.');
   }
 
-  /** Work with a number, by which the signal stops it. */
+  /** Work that tells how far it is, with a number, by which the signal stops it. */
   async #stoppable<T>(
-    signal: AbortSignal | undefined, work: (copy: number) => Promise<T>,
+    { signal, onProgress }: AddModelOptions,
+    work: (
+      api: Comlink.Remote<ModelsApi>, copy: number, tell: (progress: Progress) => void,
+    ) => Promise<Reply<T>>,
   ): Promise<T> {
     if (signal?.aborted) throw new StoreError('STOPPED', 'The copy was stopped.');
     const copy = ++this.#lastCopy;
     const stop = () => void this.#api?.stop(copy);
     signal?.addEventListener('abort', stop);
     try {
-      return await work(copy);
+      const tell = Comlink.proxy((progress: Progress) => onProgress?.(progress));
+      return await this.#call((api) => work(api, copy, tell));
     } finally {
       signal?.removeEventListener('abort', stop);
     }

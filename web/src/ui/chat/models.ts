@@ -347,10 +347,10 @@ async function check({ name, source }: Shown, signal: AbortSignal): Promise<void
     // It is not whole any more: there is nothing to be opened.
     const gone = e instanceof StoreError && (e.code === 'WRONG' || e.code === 'SOURCE');
     if (gone) models.patch({ chosen: null });
+    await refresh();
     throw e;
   } finally {
     models.patch({ copying: null });
-    await refresh();
   }
 }
 

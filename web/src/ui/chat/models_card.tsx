@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
-import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';
 import type { KeyType } from '../../lib/types';
@@ -8,6 +7,7 @@ import { bytes, count, percent, roughCount } from '../format';
 import { Button, IconButton } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { Field, SelectField } from '../parts/fields';
+import { Later } from '../parts/later';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { Wait } from '../parts/wait';
@@ -99,15 +99,11 @@ function Messages() {
   );
 }
 
+const loadForeign = () => import('../shelf/foreign_list').then((m) => m.ForeignList);
+
 /** What other pages keep, once room was short. */
 function Others() {
-  const wanted = useStore(models, (m) => m.short);
-  const [List, setList] = useState<ComponentType | null>(null);
-  useEffect(() => {
-    if (!wanted) return;
-    import('../shelf/foreign_list').then((m) => setList(() => m.ForeignList)).catch(() => {});
-  }, [wanted]);
-  return wanted && List && <List />;
+  return useStore(models, (m) => m.short) && <Later load={loadForeign} />;
 }
 
 function Row({ stored, busy }: { stored: StoredModel; busy: boolean }) {

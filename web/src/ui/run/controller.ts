@@ -16,7 +16,7 @@
  * can still recover from a trap, and the person can download them.
  */
 import type { StepReport } from '../../lib/types';
-import { plainError } from '../plain_error';
+import { codeOf, plainError } from '../plain_error';
 import { type Unit } from '../live/words';
 import { type Milestone, milestonesOf, milestonesOfCheck } from '../live/milestones';
 import { LOOKED_AT_BYTES, type Reference, referenceOf } from '../live/observed';
@@ -290,7 +290,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const [kind, n] = tokens === 'chars' ? (['chars', 0] as const) : (['bpe', pieces] as const);
     const { signal } = this.#making;
     const made = await engine.trainVocabulary(held, kind, n, { signal }).catch((e: unknown) => {
-      throw kind === 'bpe' && isData(e) ? new Error(FEW_PIECES) : e;
+      throw kind === 'bpe' && codeOf(e) === 'DATA' ? new Error(FEW_PIECES) : e;
     });
     return engine.newModel({ ...config, vocab: 0 }, seed, made);
   }
@@ -609,7 +609,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       }
     } catch (e) {
       // A trap is answered by recover(), which waits for this loop to end.
-      if (isTrap(e) || signal.aborted) return;
+      if (codeOf(e) === 'TRAP' || signal.aborted) return;
       await this.#fail(e);
     }
   }
@@ -767,7 +767,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       }
       this.#patch({ savedStep: step, savedAt: this.#deps.now(), saveProblem: '' }, true);
     } catch (e) {
-      if (isTrap(e) || !this.#trainer) return;
+      if (codeOf(e) === 'TRAP' || !this.#trainer) return;
       this.#patch({ saveProblem: plainSaveProblem(e) }, true);
       this.#deps.tell('warning', `${plainSaveProblem(e)} Training goes on.`);
     }
@@ -915,14 +915,6 @@ function unitOf(s: Settings, vocab: number, text: string): Unit {
 const FEW_PIECES =
   'The text has fewer pieces than the vocabulary is to have. Take fewer pieces, characters, or a ' +
   'longer text.';
-
-function isData(e: unknown): boolean {
-  return e instanceof Error && 'code' in e && e.code === 'DATA';
-}
-
-function isTrap(e: unknown): boolean {
-  return e instanceof Error && 'code' in e && e.code === 'TRAP';
-}
 
 function plainSaveProblem(e: unknown): string {
   if (e instanceof Error && /quota/i.test(e.name)) {

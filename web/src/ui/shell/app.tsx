@@ -3,10 +3,10 @@
  * app.tsx - the shell: a skip link, the navigation with the brand, messages, the open view, and a
  * bar with the run in progress on every view but Live.
  */
-import type { ComponentType } from 'preact';
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
+import { Later } from '../parts/later';
 import { Notice } from '../parts/notice';
 import { Explained, Words } from '../parts/term';
 import { useEngine, whenEngine } from '../engine';
@@ -152,14 +152,11 @@ function pauseOrGoOn(): void {
   else if (phase === 'paused') void controller.unpause();
 }
 
-/** The list of keys and words, whose script comes when it is wanted. */
+const loadHelp = () => import('./help').then((m) => m.Help);
+
+/** The list of keys and words. */
 function Help() {
-  const open = useStore(helpOpen);
-  const [List, setList] = useState<ComponentType | null>(null);
-  useEffect(() => {
-    if (open) import('./help').then((m) => setList(() => m.Help)).catch(() => {});
-  }, [open]);
-  return open && List ? <List /> : null;
+  return useStore(helpOpen) && <Later load={loadHelp} />;
 }
 
 function Title({ view: shown }: { view: View }) {

@@ -4,10 +4,9 @@
  * text and the size that it will have, and the models that came with the page. The moving parts come
  * as scripts of their own, behind the first paint.
  */
-import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
+import { Later } from '../parts/later';
 import { Advice } from '../model/forecast_card';
 import { SizePicker } from '../model/size_picker';
 import { TokensChoice } from '../model/tokens_choice';
@@ -76,25 +75,9 @@ export default function StartView() {
   );
 }
 
-const loadHero = () => import('../gallery/hero').then((m) => m.Hero);
-const loadGallery = () => import('../gallery/gallery_cards').then((m) => m.default);
-
-/** A part of the view whose scripts come when the engine is there: it can do nothing before. */
-function Later({ load }: { load: () => Promise<ComponentType> }) {
-  const [part, setPart] = useState<{ component: ComponentType } | null>(null);
-  useEffect(() => {
-    let gone = false;
-    // A part that does not come leaves the rest of the view as it is.
-    whenEngine().then(load).then(
-      (component) => gone || setPart({ component }),
-      () => {},
-    );
-    return () => {
-      gone = true;
-    };
-  }, []);
-  return part && <part.component />;
-}
+// They can do nothing before the engine is there.
+const loadHero = () => whenEngine().then(() => import('../gallery/hero')).then((m) => m.Hero);
+const loadGallery = () => whenEngine().then(() => import('../gallery/gallery_cards')).then((m) => m.default);
 
 /** What Start will make. */
 function Summary() {

@@ -276,6 +276,7 @@ const REST_MS = 350;
 
 /** A text that is still on its way does not come any more; the one that was in hand stays. */
 export function stopTaking(): void {
+  if (textState.get().status === 'ready') return textState.patch({ problem: '' });
   ++turn;
   fetching?.abort();
   stay('empty', '');

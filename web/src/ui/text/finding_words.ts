@@ -4,6 +4,8 @@
  * for command lines, and speak of bytes and offsets. A code that is not known here keeps its line.
  */
 import type { LintFinding } from '../../lib/types';
+import { capital } from '../format';
+import { sentence } from '../plain_error';
 
 const WORDS: Readonly<Record<string, string>> = {
   empty: 'The text is empty.',
@@ -25,7 +27,7 @@ export function findingWords({ code, level, text }: LintFinding): string {
     const share = /^\d+ %/.exec(text)?.[0] ?? 'Much';
     return `${share} of it stands there more than once: the loss on new text will look too good.`;
   }
-  return WORDS[code] ?? sentence(text);
+  return WORDS[code] ?? sentence(capital(text));
 }
 
 /** An error: there is not one whole passage. Else it is the part for checking, or all of it. */
@@ -36,9 +38,4 @@ function shortWords(level: LintFinding['level'], text: string): string {
   return text.startsWith('the validation part')
     ? 'The part that is kept for checking is too short: no loss on new text will be shown.'
     : 'Very little text: the model will learn it by heart.';
-}
-
-function sentence(text: string): string {
-  const first = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?]$/.test(first) ? first : `${first}.`;
 }
