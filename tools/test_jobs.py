@@ -106,12 +106,13 @@ def builds(mode, build):
 def missing():
     """A failed job for each thing that the set-up should have brought."""
     found = []
-    for tool in ("chromium", "clang-19", "clang-format-19", "wasm-ld-19", "wasm-opt", "qemu-aarch64",
+    for tool in ("chromium", "clang-19", "clang-format-19", "wasm-ld-19", "qemu-aarch64",
                  "aarch64-linux-gnu-gcc", "npm", "pkg-config", "readelf"):
         if not any(os.access(os.path.join(p, tool), os.X_OK)
                    for p in os.environ["PATH"].split(":")):
             found.append(tool)
-    for path in (NODE, SWIFTSHADER, LAVAPIPE, "/usr/include/cmocka.h", f"{WEBGPU}/webgpu.h",
+    for path in (NODE, SWIFTSHADER, LAVAPIPE, "/usr/include/cmocka.h", ".cache/binaryen/wasm-opt",
+                 f"{WEBGPU}/webgpu.h",
                  f"{WEBGPU}/libwebgpu_dawn.so", f"{WEBGPU}/libwebgpu_wrapper.so",
                  f"{WEBGPU}/libwgpu_native-release.so", *(f".cache/models/{m}" for m in MODELS)):
         if not os.path.exists(path):
