@@ -64,8 +64,13 @@ int strncmp(const char *a, const char *b, size_t n_bytes) {
 
 int strcmp(const char *a, const char *b) { return strncmp(a, b, SIZE_MAX); }
 
-/* The zero at the end is a character that can be looked for. */
-char *strchr(const char *text, int c) { return memchr(text, c, strlen(text) + 1); }
+/* The zero at the end is a character that can be looked for. What lies behind the character is not
+ * read: a line may be sought at the beginning of a long text, again and again. */
+char *strchr(const char *text, int c) {
+    for (; *text != (char)c; text++)
+        if (!*text) return NULL;
+    return (char *)(uintptr_t)text;
+}
 
 char *strrchr(const char *text, int c) {
     for (size_t n = strlen(text) + 1; n > 0; n--)
