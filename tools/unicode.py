@@ -93,9 +93,8 @@ def main():
           packed([a << 15 | (b - a) << 8 | v for a, b, v in order], "{:#x}"))
 
     # Hangul is computed. The full decomposition of a code, canonical first: NFD, then NFKD's where
-    # it differs (bit 31 of the key).
-    keys, pool, at = [], [], {}
-    composed = []
+    # it differs (bit 31 of the key). Neighbours whose decompositions are as long are a run.
+    found, composed = [], []
     for c in ALL:
         if 0xAC00 <= c <= 0xD7A3:
             continue
@@ -103,20 +102,24 @@ def main():
             full = ucd.normalize(form, chr(c))
             if full == chr(c) or (bit and full == ucd.normalize("NFD", chr(c))):
                 continue
-            u = tuple(units(full))
-            if u not in at:
-                at[u] = len(pool)
-                pool.extend(u)
-            assert len(u) < 32 and at[u] < 1 << 16
-            keys.append((bit, c, len(u), at[u]))
+            assert len(units(full)) < 32
+            found.append((bit, c, units(full)))
         one = ucd.decomposition(chr(c)).split()
         if len(one) == 2 and not one[0].startswith("<") and ucd.normalize("NFC", chr(c)) == chr(c):
             composed.append((int(one[0], 16), int(one[1], 16), c))
-    keys.sort()
-    write(f"{folder}/unicode_key.def", "compatibility << 31 | length << 21 | code, in this order of "
-          "(compatibility, code)", packed([b << 31 | n << 21 | c for b, c, n, _ in keys], "{:#x}"))
-    write(f"{folder}/unicode_at.def", "where in the pool each of unicode_key.def's begins",
-          packed([a for _, _, _, a in keys], "{}"))
+    keys, at, pool = [], [], []
+    before = None
+    for bit, c, u in sorted(found):
+        if before != (bit, c - 1, len(u)):
+            keys.append(bit << 31 | len(u) << 21 | c)
+            at.append(len(pool))
+        pool.extend(u)
+        before = (bit, c, len(u))
+    assert len(pool) < 1 << 16
+    write(f"{folder}/unicode_key.def", "compatibility << 31 | length << 21 | first code of a run, in "
+          "this order of (compatibility, code)", packed(keys, "{:#x}"))
+    write(f"{folder}/unicode_at.def", "where in the pool each run of unicode_key.def begins, and the end",
+          packed([*at, len(pool)], "{}"))
     write(f"{folder}/unicode_pool.def", "decompositions in UTF-16", packed(pool, "{}"))
     write(f"{folder}/unicode_compose.def", "first << 42 | second << 21 | what they make, rising",
           packed(sorted(a << 42 | b << 21 | c for a, b, c in composed), "{:#x}"))

@@ -26,7 +26,7 @@ static const uint64_t order_rows[] = {
 static const uint32_t keys[] = {
 #include "tok/unicode_key.def"
 };
-static const uint16_t pool_at[] = {
+static const uint16_t pool_at[LENGTH(keys) + 1] = {
 #include "tok/unicode_at.def"
 };
 static const uint16_t pool[] = {
@@ -131,23 +131,23 @@ static size_t from_pool(size_t at, size_t n_units, uint32_t *out) {
     return n;
 }
 
-/* Keys rise by (compatibility, code); the length between the two is no part of the order. */
-static bool find_key(uint32_t code, uint32_t compatibility, size_t *found) {
-    size_t low = 0, high = LENGTH(keys);
-    while (low < high) {
+/* Runs rise by (compatibility, first code); the length between the two is no part of the order. */
+static bool find_run(uint32_t code, uint32_t compatibility, size_t *at, size_t *n_units) {
+    size_t low = 0, high = LENGTH(keys); /* run low begins at or before code, run high not */
+    while (high - low > 1) {
         const size_t middle = (low + high) / 2;
-        const uint32_t flag = keys[middle] >> 31, key = keys[middle] & CODE_MASK;
-        if (flag == compatibility && key == code) {
-            *found = middle;
-            return true;
-        }
-        if (flag > compatibility || (flag == compatibility && key > code)) {
+        const uint32_t flag = keys[middle] >> 31, first = keys[middle] & CODE_MASK;
+        if (flag > compatibility || (flag == compatibility && first > code)) {
             high = middle;
         } else {
-            low = middle + 1;
+            low = middle;
         }
     }
-    return false;
+    const uint32_t first = keys[low] & CODE_MASK;
+    if (keys[low] >> 31 != compatibility || code < first) return false;
+    *n_units = keys[low] >> 21 & 0x1f;
+    *at = pool_at[low] + (code - first) * *n_units;
+    return *at < pool_at[low + 1];
 }
 
 /* A range is asked by one comparison here and below: what lies before it wraps to beyond it. */
@@ -160,9 +160,9 @@ TG_WRAPS size_t tg_uc_decompose(uint32_t code, bool compatibility,
         out[2] = TRAIL + trail;
         return trail ? 3 : 2;
     }
-    size_t at;
-    if ((compatibility && find_key(code, 1, &at)) || find_key(code, 0, &at)) {
-        return from_pool(pool_at[at], keys[at] >> 21 & 0x1f, out);
+    size_t at, n_units;
+    if ((compatibility && find_run(code, 1, &at, &n_units)) || find_run(code, 0, &at, &n_units)) {
+        return from_pool(at, n_units, out);
     }
     out[0] = code;
     return 1;
