@@ -229,12 +229,11 @@ WASM_PASSES  := --low-memory-unused --strip-target-features --duplicate-function
                 --merge-similar-functions --optimize-instructions --optimize-added-constants \
                 --simplify-locals --rse --coalesce-locals --reorder-locals --vacuum
 WASM         := $(BUILD)/wasm
-# Recurrent layers take 13 KB of a module (gzip), which has no room for them: their ops and families
-# are native alone.
+# Ops and families that are native alone: a module has no room for them, or nothing to do with them.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := mamba2 mamba2_grad mamba2_cached
-WASM_LACKS_FAMILIES := granitehybrid
-WASM_LACKS          := src/ops/mamba2/% src/model/granite.c
+WASM_LACKS_OPS      :=
+WASM_LACKS_FAMILIES :=
+WASM_LACKS          :=
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \

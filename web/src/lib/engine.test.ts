@@ -264,15 +264,18 @@ describe('a vocabulary', () => {
 /** The folder, the tokens and the losses are those of tools/oracle/finetune.py. */
 describe('a third-party model of floats', () => {
   const golden = (name: string) => readFileSync(`../test/golden/lm/${name}`);
+  const numbers = (name: string) => golden(name).toString().trim().split('\n').map(Number);
+  const PROMPT = Int32Array.from({ length: 20 }, (_, i) => ((11 * i * i + 5 * i + 2) % 286) + 2);
+  const largest = (values: number[]) => Math.max(...values.map(Math.abs));
   const OPTIONS = { steps: 20, batch: 4, rowTokens: 24, lr: 1e-3, evalEvery: 0, evalWindows: 0 };
 
-  it.each(['llama', 'qwen3', 'gemma3', 'gpt2', 'phi3'])('is trained on tokens: %s', async (family) => {
+  it.each(['llama', 'qwen3', 'gemma3', 'gpt2', 'phi3', 'granite'])('is trained on tokens: %s', async (family) => {
     const text = await engine.text((await engine.stories(42, 60_000)).slice(0, 12_000));
     const model = await engine.openModel(new Blob([golden(`tune_${family}.zip`)]));
     expect((await model.info()).config.vocab).toBe(288);
     expect(model.tokenizer.size).toBe(288);
     const trainer = await engine.newTrainer(model, text, OPTIONS);
-    const want = golden(`tune_${family}.txt`).toString().trim().split('\n').map(Number);
+    const want = numbers(`tune_${family}.txt`);
     let i = 0;
     for await (const { loss, bitsPerByte } of trainer.steps()) {
       expect(Math.abs(loss / want[i]! - 1)).toBeLessThan(1e-4);
@@ -283,6 +286,9 @@ describe('a third-party model of floats', () => {
     const ids = await model.tokenizer.encode('The bear who');
     const probe = await model.probe(ids);
     expect([probe.vocab, probe.tokens.length]).toEqual([288, ids.length]);
+    const logits = (await model.probe(PROMPT)).lens.slice(-288);
+    const wanted = numbers(`tune_${family}_logits.txt`);
+    expect(largest(wanted.map((x, i) => x - logits[i]!))).toBeLessThan(1e-4 * largest(wanted));
     const reopened = await engine.openModel(await trainer.save('run'));
     expect((await reopened.probe(ids)).lens).toEqual(probe.lens);
     expect(await read((await reopened.session()).generate('The bear', { tokens: 8 }))).not.toBe('');
