@@ -231,9 +231,9 @@ WASM_PASSES  := --low-memory-unused --strip-target-features --duplicate-function
 WASM         := $(BUILD)/wasm
 # Ops and families that are native alone: a module has no room for them, or nothing to do with them.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      :=
-WASM_LACKS_FAMILIES :=
-WASM_LACKS          :=
+WASM_LACKS_OPS      := delta_net delta_net_grad delta_net_cached split_gates join_gates sigmoid_gate sigmoid_gate_grad
+WASM_LACKS_FAMILIES := qwen35
+WASM_LACKS          := src/ops/delta_net/% src/ops/sigmoid_gate/% src/model/qwen35.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \

@@ -6,6 +6,7 @@
  *   gelu by erf    x Phi(x),  Phi(x) = erfc(-x / sqrt 2) / 2          Hendrycks, Gimpel 2016
  *   gelu by tanh   x (1 + tanh(u)) / 2,  u = sqrt(2 / pi) (x + 0.044715 x^3), as GPT-2 has it
  *   silu           x / (1 + exp(-x))                                  also called swish
+ *   sigmoid        1 / (1 + exp(-x))
  *   relu squared   max(x, 0)^2                                        So et al. 2021
  *   soft cap       c tanh(x / c)                                      Gemma 2 2024
  */
@@ -35,6 +36,7 @@ static inline double act_gelu_tanh_d(double x) {
     return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * k * (1 + 3 * c * x * x);
 }
 
+static inline double act_sigmoid(double x) { return 1 / (1 + tg_exp(-x)); }
 static inline double act_silu(double x) { return x / (1 + tg_exp(-x)); }
 /* By |x|, for which exp is at most 1: the slope at -x is 1 minus that at x. */
 static inline double act_silu_d(double x) {

@@ -208,6 +208,44 @@ static inline tg_value *tg_mamba2_grad(tg_graph *g, tg_value *z, tg_value *w, tg
                                        tg_value *heads, tg_value *dy, const tg_attr *a) {
     return TG_APPLY(g, mamba2_grad, a, z, w, bias, heads, dy);
 }
+/*
+ * The mixer of a gated delta net over B sequences, between its products (ops/delta_net): a causal
+ * convolution with SiLU, a state of H heads that rows recall values from and write to, a norm of
+ * each head, and the gate.
+ *   z [B,T,2I+2GN]: gates, queries, keys, values, side by side; I = H*P   w [I+2GN,L] taps
+ *   ba [B,T,2H]: how much is written, steps   heads [2H+P]: biases of the steps, logs of the
+ * decays, gains of the norm   y [B,T,I]   i[0] H, i[1] P, i[2] G, i[3] N, i[4] 1: heads of values
+ * take those of keys in turns, 0: H/G in a row take one   f[0] eps of the norm
+ */
+static inline tg_value *tg_delta_net(tg_graph *g, tg_value *z, tg_value *ba, tg_value *w,
+                                     tg_value *heads, const tg_attr *a) {
+    return TG_APPLY(g, delta_net, a, z, ba, w, heads);
+}
+/* out 0 dz, out 1 dba, out 2 dw, out 3 dheads; the last two accumulate; in: those, dy [B,T,I] */
+static inline tg_value *tg_delta_net_grad(tg_graph *g, tg_value *z, tg_value *ba, tg_value *w,
+                                          tg_value *heads, tg_value *dy, const tg_attr *a) {
+    return TG_APPLY(g, delta_net_grad, a, z, ba, w, heads, dy);
+}
+
+/* Rows of heads with gates, x [.., (2H+2K)*D] (of each query head D elements and D gates, then keys
+ * and values): out 0 qkv [.., (H+2K)*D], out 1 gates [.., H*D]   i[0] H, i[1] K, i[2] D */
+static inline tg_value *tg_split_gates(tg_graph *g, tg_value *x, const tg_attr *a) {
+    return TG_APPLY(g, split_gates, a, x);
+}
+/* dx of split_gates   in: dqkv, dgates */
+static inline tg_value *tg_join_gates(tg_graph *g, tg_value *dqkv, tg_value *dgates,
+                                      const tg_attr *a) {
+    return TG_APPLY(g, join_gates, a, dqkv, dgates);
+}
+/* y = x / (1 + exp(-gate)), same shapes */
+static inline tg_value *tg_sigmoid_gate(tg_graph *g, tg_value *x, tg_value *gate) {
+    return TG_APPLY(g, sigmoid_gate, NULL, x, gate);
+}
+/* out 0 dx, out 1 dgate   in: x, gate, dy */
+static inline tg_value *tg_sigmoid_gate_grad(tg_graph *g, tg_value *x, tg_value *gate,
+                                             tg_value *dy) {
+    return TG_APPLY(g, sigmoid_gate_grad, NULL, x, gate, dy);
+}
 /* y = scale * x */
 static inline tg_value *tg_scale(tg_graph *g, tg_value *x, float scale) {
     return tg_blend(g, x, NULL, NULL, scale, 0, 0);
@@ -246,6 +284,13 @@ static inline tg_value *tg_mamba2_cached(tg_graph *g, tg_value *z, tg_value *w, 
                                          tg_value *heads, tg_value *states,
                                          const tg_rows_value *rows, const tg_attr *a) {
     return TG_APPLY(g, mamba2_cached, a, z, states, rows->at, rows->pages, w, bias, heads);
+}
+
+/* Likewise: delta_net over the rows of sessions, z [T,..] and ba [T,2H] */
+static inline tg_value *tg_delta_net_cached(tg_graph *g, tg_value *z, tg_value *ba, tg_value *w,
+                                            tg_value *heads, tg_value *states,
+                                            const tg_rows_value *rows, const tg_attr *a) {
+    return TG_APPLY(g, delta_net_cached, a, z, states, rows->at, rows->pages, w, heads, ba);
 }
 
 /* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:

@@ -6,61 +6,7 @@
  * go on from a state one by one, however they are cut. Units are columns of the convolution, then
  * heads; a head's state stays in the first two caches while rows go by.
  */
-#include "ir/op.h"
-#include "ops/attention/pages.h"
-#include "ops/mamba2/mamba2_rules.h"
-#include "simd/vmath.h"
-
-/* ------------------------------------------------------------------------------------ convolution
- */
-
-/* Columns [c, c + n) of it: taps [L][16], the oldest first, and what is added. */
-typedef struct columns {
-    const mamba *m;
-    size_t c, n;
-    float taps[TG_CONV_TAPS_MAX * 16], bias[16];
-} columns;
-
-TG_OUT_OF_LINE void columns_begin(columns *k, const mamba *m, size_t block, const float *w,
-                                  const float *bias) {
-    *k = (columns) { .m = m, .c = 16 * block, .n = tg_min_size(16, m->K - 16 * block) };
-    for (size_t i = 0; i < k->n; i++) {
-        k->bias[i] = bias[k->c + i];
-        for (size_t j = 0; j < m->L; j++) k->taps[16 * j + i] = w[(k->c + i) * m->L + j];
-    }
-}
-
-/* Rows of a sequence: z of the first, and the L-1 rows [K] before it; NULL: there are none. */
-typedef struct rows {
-    const float *z, *before;
-    size_t n;
-} rows;
-
-/* The columns of row i, or of one before the first; NULL: zeros. */
-static inline const float *column(const columns *k, const rows *r, size_t i, size_t back) {
-    if (back <= i) return r->z + (i - back) * k->m->Z + k->m->I + k->c;
-    return r->before ? r->before + (k->m->L - 1 + i - back) * k->m->K + k->c : NULL;
-}
-
-/* Before SiLU. */
-TG_OUT_OF_LINE void columns_sum(const columns *k, const rows *r, size_t i, float out[16]) {
-    tg_v sum = tg_vload(k->bias);
-    for (size_t back = k->m->L; back-- > 0;) {
-        const float *from = column(k, r, i, back);
-        if (!from) continue;
-        sum = tg_vfma(tg_vload(k->taps + 16 * (k->m->L - 1 - back)), tg_vload_n(from, k->n), sum);
-    }
-    tg_vstore(out, sum);
-}
-
-/* u [n][K] */
-TG_OUT_OF_LINE void columns_run(const columns *k, const rows *r, float *u) {
-    float sum[16];
-    for (size_t i = 0; i < r->n; i++) {
-        columns_sum(k, r, i, sum);
-        tg_vstore_n(u + i * k->m->K + k->c, tg_vsilu(tg_vload(sum)), k->n);
-    }
-}
+#include "ops/mamba2/columns.h"
 
 /* ------------------------------------------------------------------------------------------ heads
  */
@@ -133,10 +79,6 @@ TG_OUT_OF_LINE void head_run(const mamba *m, size_t h, const rows *r, const floa
 /* ------------------------------------------------------------------------------------- sequences
  */
 
-static rows sequence(const tg_args *a, const mamba *m, size_t b) {
-    const size_t T = a->in_type[0].dim[1];
-    return (rows) { (const float *)a->in[0] + b * T * m->Z, NULL, T };
-}
 static size_t column_units(const tg_args *a) {
     const mamba m = mamba_sizes(a, 1);
     return tg_units(m.K, 16);
@@ -185,39 +127,9 @@ TG_KERNELS(mamba2, sequences);
 /* ---------------------------------------------------------------------------------- behind a cache
  */
 
-/* Rows of one sequence in a call, and the states [E] that they go on from and leave. */
-typedef struct part {
-    rows rows;
-    const float *from; /* NULL: zeros */
-    float *to;
-} part;
-
-static part part_at(const tg_args *a, const mamba *m, size_t r) {
-    const int32_t *at = a->in[2], *slots = a->in[3];
-    const size_t P = a->in_type[1].dim[0], E = mamba_state_elems(m);
-    const int32_t *own = slots + 2 * tg_clamp_id(at[2 * r], a->in_type[3].dim[0]);
-    float *states = a->out[1];
-    const float *from = at[2 * r + 1] > 0 ? states + tg_clamp_id(own[0], P) * E : NULL;
-    return (part) { { (const float *)a->in[0] + r * m->Z, from,
-                      tg_paged_run(at, r, a->in_type[0].dim[0]) },
-                    from,
-                    states + tg_clamp_id(own[1], P) * E };
-}
-
 static size_t cached_column_units(const tg_args *a) {
     const mamba m = mamba_sizes(a, 4);
     return tg_units(m.K, 16);
-}
-
-/* The newest L-1 rows of what the convolution saw. */
-static void keep(const columns *k, const part *p) {
-    const mamba *m = k->m;
-    for (size_t j = 0; j + 1 < m->L; j++) {
-        const size_t back = m->L - 1 - j; /* from the row behind the last */
-        const float *from = column(k, &p->rows, p->rows.n, back);
-        float *to = p->to + j * m->K + k->c;
-        for (size_t i = 0; i < k->n; i++) to[i] = from ? from[i] : 0;
-    }
 }
 
 static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
@@ -228,7 +140,7 @@ static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
         for (size_t r = 0; r < a->in_type[0].dim[0];) {
             const part p = part_at(a, &m, r);
             columns_run(&k, &p.rows, (float *)a->scratch + r * m.K);
-            keep(&k, &p);
+            keep(&k, &p.rows, p.to);
             r += p.rows.n;
         }
     }
@@ -268,10 +180,8 @@ TG_KERNELS(mamba2_cached, cached);
 /* -------------------------------------------------------------------------------------- gradient
  */
 
-/* States are computed again from every sixteenth one, which is kept. The other number is how many
- * rows of taps' gradients are summed in floats before they are added to the rest: part of the
- * result. */
-enum { STRIDE = 16, PIECE_ROWS = 32 };
+/* States are computed again from every sixteenth one, which is kept. */
+enum { STRIDE = 16 };
 
 /* The worker's own memory: [P,N] each, but for rows [P]. */
 typedef struct back_memory {
@@ -363,7 +273,7 @@ static void back_head(const tg_args *a, const mamba *m, size_t b, size_t h, doub
         }
         for (size_t t = end; t-- > first;) {
             const float *before = w.state + (t - first) * each, *z = r.z + t * m->Z;
-            const double slope = mamba_sigmoid((double)z[m->I + m->K + h] + (double)heads[h]);
+            const double slope = act_sigmoid((double)z[m->I + m->K + h] + (double)heads[h]);
             back_gate(m, z + h * m->P, dy + t * m->I, &w, NULL);
             back_row(m, h, &k[t - first], decay, slope, before, before + each, &w,
                      dz + t * m->Z + m->I, sums);
@@ -397,8 +307,6 @@ static void run_back(const tg_args *a, size_t begin, size_t end) {
     }
 }
 
-static void put(float *to, double x, bool add) { *to = add ? *to + (float)x : (float)x; }
-
 /* The sums over sequences and rows of what heads have. */
 static void sum_heads(const tg_args *a, const mamba *m) {
     const float *parts = (const float *)a->scratch + u_elems(a), *dz = a->out[0];
@@ -414,42 +322,6 @@ static void sum_heads(const tg_args *a, const mamba *m) {
         put(to + h, bias, a->acc & 8);
         put(to + m->H + h, decay, a->acc & 8);
         put(to + 2 * m->H + h, skip, a->acc & 8);
-    }
-}
-
-typedef struct tap_sums {
-    float piece[(TG_CONV_TAPS_MAX + 1) * 16], all[(TG_CONV_TAPS_MAX + 1) * 16]; /* the bias last */
-} tap_sums;
-
-static void end_piece(const columns *k, tap_sums *s) {
-    for (size_t i = 0; i < 16 * (k->m->L + 1); i++) s->all[i] += s->piece[i];
-    memset(s->piece, 0, sizeof s->piece);
-}
-
-/* Rows rise, and none of the second pass reads one before it. */
-static void back_columns(const columns *k, const rows *r, float *dz, tap_sums *s) {
-    const mamba *m = k->m;
-    for (size_t t = 0; t < r->n; t++) {
-        float sum[16], *to = dz + t * m->Z + m->I + k->c;
-        columns_sum(k, r, t, sum);
-        const tg_v d = tg_vmul(tg_vload_n(to, k->n), tg_vsilu_d(tg_vload(sum)));
-        tg_vstore_n(to, d, k->n);
-        for (size_t back = 0; back < m->L && back <= t; back++) {
-            float *piece = s->piece + 16 * (m->L - 1 - back);
-            const tg_v z = tg_vload_n(column(k, r, t, back), k->n);
-            tg_vstore(piece, tg_vfma(d, z, tg_vload(piece)));
-        }
-        float *bias = s->piece + 16 * m->L;
-        tg_vstore(bias, tg_vadd(tg_vload(bias), d));
-        if ((t + 1) % PIECE_ROWS == 0 || t + 1 == r->n) end_piece(k, s);
-    }
-    for (size_t t = 0; t < r->n; t++) {
-        float *to = dz + t * m->Z + m->I + k->c;
-        tg_v sum = tg_vzero();
-        for (size_t i = 0; i < m->L && t + i < r->n; i++)
-            sum = tg_vfma(tg_vload(k->taps + 16 * (m->L - 1 - i)), tg_vload_n(to + i * m->Z, k->n),
-                          sum);
-        tg_vstore_n(to, sum, k->n);
     }
 }
 
@@ -469,12 +341,9 @@ static void run_back_columns(const tg_args *a, size_t begin, size_t end) {
             const rows r = sequence(a, &m, b);
             back_columns(&k, &r, (float *)a->out[0] + b * r.n * m.Z, &s);
         }
-        for (size_t i = 0; i < k.n; i++) {
-            for (size_t j = 0; j < m.L; j++)
-                put((float *)a->out[1] + (k.c + i) * m.L + j, (double)s.all[16 * j + i],
-                    a->acc & 2);
+        put_taps(&k, &s, a->out[1], a->acc & 2);
+        for (size_t i = 0; i < k.n; i++)
             put((float *)a->out[2] + k.c + i, (double)s.all[16 * m.L + i], a->acc & 4);
-        }
     }
 }
 

@@ -129,7 +129,7 @@ static void ref(const tg_args *a) {
         const size_t at = i / m.H * m.Z + m.I + m.K + i % m.H;
         const double raw =
             (double)((const TG_REAL *)a->in[0])[at] + (double)((const TG_REAL *)a->in[3])[i % m.H];
-        dz[at] = (TG_REAL)((double)dz[at] * mamba_sigmoid(raw));
+        dz[at] = (TG_REAL)((double)dz[at] * act_sigmoid(raw));
         add((TG_REAL *)a->out[3] + i % m.H, (double)dz[at]);
     }
 }

@@ -77,8 +77,6 @@ static inline tg_type mamba_y(const tg_type *z, const mamba *m) {
     return y;
 }
 
-static inline double mamba_sigmoid(double x) { return 1 / (1 + tg_exp(-x)); }
-
 /* log(1 + exp(x)), as PyTorch has it: x itself where they are the same float. */
 static inline double mamba_softplus(double x) { return x > 20 ? x : tg_log1p(tg_exp(x)); }
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// delta_net_cached.wgsl - delta_net.wgsl over rows of sessions: what a sequence goes on from is in one
+// state, what it leaves goes to another one.
+@group(0) @binding(2) var<storage, read_write> z: array<f32>; // or ba
+@group(0) @binding(3) var<storage, read_write> at: array<i32>;
+@group(0) @binding(4) var<storage, read_write> slots: array<i32>;
+@group(0) @binding(5) var<storage, read_write> w: array<f32>; // or heads
+@group(0) @binding(6) var<storage, read_write> states: array<f32>;
+@group(0) @binding(7) var<storage, read_write> work: array<f32>; // u [T,K]
+@group(0) @binding(8) var<storage, read_write> y: array<f32>;
+
+// Where the state is that the sequence of a row goes on from (0), or leaves (1).
+fn state_of(r: u32, which: u32) -> u32 {
+    let s = clamp_id(at[2u * r], op.ins[3].rows);
+    return clamp_id(slots[2u * s + which], op.ins[1].dim0) * op.ins[1].cols;
+}
+// The first row of the call that is of the sequence of row r.
+fn first_of(r: u32) -> u32 {
+    var first = r;
+    while (first > 0u && at[2u * first - 2u] == at[2u * r]) { first--; }
+    return first;
+}
+
+// Column c that the convolution sees `back` rows before row r; r may be the row behind the last.
+fn seen(r: u32, first: u32, back: u32, c: u32) -> f32 {
+    if (back + first <= r) { return z[row_of_z(r - back) + inner() + c]; }
+    if (at[2u * first + 1u] == 0) { return 0.0; }
+    return states[state_of(first, 0u) + (op.ins[4].cols - 1u + r - first - back) * columns() + c];
+}
+
+fn conv_sum(r: u32, c: u32) -> f32 {
+    let taps = op.ins[4].cols;
+    let first = first_of(r);
+    var sum = 0.0;
+    for (var back = taps; back > 0u; back--) {
+        sum = fma(w[c * taps + taps - back], seen(r, first, back - 1u, c), sum);
+    }
+    return sum;
+}
+fn note(r: u32, g: u32, scale: f32) {}
+fn gate_at(i: u32) -> f32 { return z[i]; }
+fn gain_at(p: u32) -> f32 { return w[2u * u32(op.i0) + p]; }
+
+@compute @workgroup_size(64)
+fn scan(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let H = u32(op.i0);
+    let P = u32(op.i1);
+    let N = u32(op.i3);
+    let across = (P + 63u) / 64u;
+    let group = group_of(id, count);
+    let p = group % across * 64u + lane;
+    let h = group / across;
+    if (h >= H || p >= P) { return; }
+    let block = p / 16u * 16u;
+    let wide = min(16u, P - block);
+    let inside = (op.ins[4].cols - 1u) * columns() + (h * P + block) * N + p - block;
+    let decay = -exp1(w[H + h]);
+    for (var r = 0u; r < in_rows(0u); r++) {
+        let begins = r == 0u || at[2u * r] != at[2u * max(r, 1u) - 2u];
+        let to = state_of(r, 1u) + inside;
+        let from_state = select(to, state_of(r, 0u) + inside, begins);
+        let zero = begins && at[2u * r + 1u] == 0;
+        let q = r * columns() + query_of(h);
+        let k = q + keys_behind();
+        let kept = exp1(softplus(z[r * 2u * H + H + h] + w[h]) * decay);
+        var recalled = 0.0;
+        if (!zero) {
+            for (var n = 0u; n < N; n++) {
+                recalled = fma(work[k + n], states[from_state + n * wide], recalled);
+            }
+        }
+        let v = work[r * columns() + value_of(h) + p];
+        let more = sigmoid(z[r * 2u * H + h]) * fma(-kept, recalled, v);
+        var sum = 0.0;
+        for (var n = 0u; n < N; n++) {
+            var s = work[k + n] * more;
+            if (!zero) { s = fma(kept, states[from_state + n * wide], s); }
+            states[to + n * wide] = s;
+            sum = fma(work[q + n], s, sum);
+        }
+        y[r * inner() + h * P + p] = sum;
+    }
+}
+
+// The newest rows that the convolution saw, for each sequence of the call; a thread has a column.
+@compute @workgroup_size(64)
+fn keep(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
+        @builtin(local_invocation_index) lane: u32) {
+    let taps = op.ins[4].cols;
+    let c = group_of(id, count) * 64u + lane;
+    if (c >= columns()) { return; }
+    var first = 0u;
+    for (var end = 1u; end <= in_rows(0u); end++) {
+        if (end < in_rows(0u) && at[2u * min(end, in_rows(0u) - 1u)] == at[2u * first]) { continue; }
+        let to = state_of(first, 1u) + c;
+        for (var j = 0u; j + 1u < taps; j++) {
+            states[to + j * columns()] = seen(end, first, taps - 1u - j, c);
+        }
+        first = end;
+    }
+}
