@@ -193,9 +193,9 @@ typedef struct tg_model_config {
     float logit_cap;       /* logits likewise */
     int32_t conv_taps;     /* positions that a short convolution sees; 0: the family's */
     char layer_kind[512];  /* a letter of tg_layer_kind for each layer; "": the family's order */
-    int32_t ssm_heads;     /* of Mamba2; these four 0: the family's */
+    int32_t ssm_heads;     /* of layers with states; these four 0: the family's */
     int32_t ssm_head_size; /* columns of such a head */
-    int32_t ssm_groups;    /* of heads that read and write their states alike; divides ssm_heads */
+    int32_t ssm_groups;    /* of heads that read and write by the same keys; divides ssm_heads */
     int32_t ssm_state;     /* rows of a head's state */
     float residual_scale;  /* of what is added to the stream; 0: 1 */
     float logit_scale;     /* logits are divided by it; 0: 1 */
@@ -211,7 +211,8 @@ typedef enum tg_biases {
 typedef enum tg_layer_kind {
     TG_LAYER_ATTENTION = 'a', /* over all positions, or over a window */
     TG_LAYER_CONV = 'c',      /* by a gated short convolution: ops/short_conv */
-    TG_LAYER_MAMBA2 = 'm'     /* by a state that each row goes on with: ops/mamba2 */
+    TG_LAYER_MAMBA2 = 'm',    /* by a state that each row goes on with: ops/mamba2 */
+    TG_LAYER_DELTA = 'd'      /* by one that rows recall from and write to: ops/delta_net */
 } tg_layer_kind;
 
 /* Families whose models can be made and trained, "tinygpt" first; NULL beyond the end. */

@@ -145,7 +145,7 @@ static bool families_module(void) {
         TG_META_OWN);
     for (size_t i = 0; tg_family_at(i); i++)
         /* Modules of the web lack those with states. */
-        if (tg_family_find(tg_family_at(i))->other != TG_LAYER_MAMBA2 &&
+        if (!tg_layer_has_state(tg_family_find(tg_family_at(i))->other) &&
             !print_family(tg_family_find(tg_family_at(i))))
             return false;
     printf("];\n\nexport const PRESETS = [\n");

@@ -24,12 +24,16 @@ typedef struct piece {
     size_t rows, cols, head_size; /* head_size 0: rows keep their order */
     bool turned, plus_one;
     const tg_tensor *use; /* or NULL */
+    const tg_model_config *config;
+    bool reorder; /* heads of values, out of GGUF's order */
     uint8_t *in, *out;
     float *floats; /* [rows, cols] and a row */
 } piece;
 
 /* Where row i of a head comes from: GGUF pairs what rotates together (rope.c). */
 static size_t source_row(const piece *p, size_t i) {
+    if (p->reorder && !tg_turns_columns(p->use->want))
+        return tg_head_in_turns(p->config, p->use->want, i);
     return p->head_size ? tg_row_paired(i, p->head_size) : i;
 }
 
@@ -43,6 +47,8 @@ static void convert(const piece *p, size_t n) {
         tg_block_to_f32_n(p->from->type, to, p->in + source_row(p, i) * in_bytes, p->cols);
         for (size_t c = 0; p->plus_one && c < p->cols; c++) to[c] -= 1;
         if (p->use) tg_tensor_logs(p->use, to, p->cols);
+        if (p->reorder && tg_turns_columns(p->use->want))
+            tg_head_columns(p->config, p->use->want, tg_head_in_row, to, row, p->cols);
         if (!p->turned) tg_block_from_f32_n(p->type, p->out + i * p->cols * each, to, p->cols);
     }
     for (size_t c = 0; p->turned && c < p->cols; c++) {
@@ -59,14 +65,16 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t sourc
                 .cols = (size_t)from->dim[0],
                 .turned = o->turned,
                 .plus_one = o->plus_one,
-                .use = use };
+                .use = use,
+                .config = &c->table.config,
+                .reorder = use && use->reorder && !c->g.heads_plain };
     if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
     const uint64_t rows = from->elems / p.cols;
     const size_t unit = p.head_size ? p.head_size : 1;
     p.rows = (size_t)(PIECE_ELEMS / p.cols) / unit * unit;
     if (p.rows == 0) p.rows = unit;
-    if (p.rows > rows || p.turned || p.cols == 1) p.rows = (size_t)rows;
+    if (p.rows > rows || p.turned || p.reorder || p.cols == 1) p.rows = (size_t)rows;
     const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / rows);
     const size_t floats = elems + p.cols + p.rows, each = tg_dtype_table[p.type].bytes;
     tg_block buffer;

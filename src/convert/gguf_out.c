@@ -339,14 +339,17 @@ typedef struct piece {
     const tg_gguf_tensor *from, *to;
     size_t n, cols, head_size; /* rows, of so many; 0: they keep their order */
     bool minus_exp;            /* they are logs, which GGUF has not */
+    const tg_want *reorder;    /* heads of values, into GGUF's order; NULL: they stay */
     const uint8_t *in;
-    float *floats; /* [workers][columns] */
+    float *floats; /* [workers][two rows] */
     uint8_t *out;
 } piece;
 
 /* Halves of a head side by side become pairs, as GGUF has Llama's (load/packing.c, the other way).
  */
 static size_t source_row(const piece *p, size_t i) {
+    if (p->reorder && !tg_turns_columns(p->reorder))
+        return tg_head_in_row(&p->c->table.config, p->reorder, i);
     return p->head_size ? tg_row_halved(i, p->head_size) : i;
 }
 
@@ -357,15 +360,19 @@ static void convert_worker(void *arg, unsigned worker) {
     const tg_dtype_desc *from = &tg_dtype_table[p->from->type], *to = &tg_dtype_table[p->to->type];
     const size_t in_bytes = cols / from->cols * from->bytes;
     const size_t out_bytes = cols / to->cols * to->bytes;
-    float *row = p->floats + worker * cols;
+    float *row = p->floats + 2 * worker * cols;
+    const bool columns = p->reorder && tg_turns_columns(p->reorder);
     for (size_t i = p->n * worker / workers; i < p->n * (worker + 1) / workers; i++) {
         const uint8_t *in = p->in + source_row(p, i) * in_bytes;
-        if (p->from->type == p->to->type && !p->minus_exp) {
+        if (p->from->type == p->to->type && !p->minus_exp && !columns) {
             memcpy(p->out + i * out_bytes, in, in_bytes);
             continue;
         }
         tg_block_to_f32_n(p->from->type, row, in, cols);
         for (size_t k = 0; p->minus_exp && k < cols; k++) row[k] = (float)-tg_exp((double)row[k]);
+        if (columns)
+            tg_head_columns(&p->c->table.config, p->reorder, tg_head_in_turns, row, row + cols,
+                            cols);
         tg_block_from_f32_n(p->to->type, p->out + i * out_bytes, row, cols);
     }
 }
@@ -382,16 +389,17 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .c = c, .from = from, .to = to, .cols = (size_t)from->dim[0] };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
+    if (use && use->reorder && c->g.heads_plain) p.reorder = use->want;
     p.minus_exp = use && (use->want->flags & TG_WANT_LOGS) && c->g.heads_plain;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
     const uint64_t rows = from->elems / p.cols;
     const size_t unit = p.head_size ? p.head_size : 1;
     size_t most = (size_t)(PIECE_ELEMS / p.cols) / unit * unit;
-    if (p.cols == 1) most = (size_t)rows;
+    if (p.cols == 1 || p.reorder) most = (size_t)rows;
     if (most == 0) most = unit;
     if (most > rows) most = (size_t)rows;
     const size_t row_in = (size_t)(from->bytes / rows), row_out = (size_t)(to->bytes / rows);
-    const size_t floats = c->ctx->threads * p.cols;
+    const size_t floats = 2 * c->ctx->threads * p.cols;
     const size_t need = floats * sizeof(float) + most * (row_in + row_out);
     if (need > buffer->bytes) {
         tg_block_free(buffer);

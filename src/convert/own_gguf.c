@@ -12,6 +12,7 @@
 #include "convert/own_gguf.h"
 
 #include "io/gguf_writer.h"
+#include "io/hf.h"
 #include "io/meta.h"
 #include "io/safetensors.h"
 #include "load/keys.h"
@@ -159,11 +160,42 @@ static const char *keyed(tg_gguf *g, const char *arch, const char *name) {
     return key ? key : name;
 }
 
+static bool lists_recurrent(const char *arch) {
+    const struct tg_hf_family *hf = tg_family_find(arch)->hf[0];
+    return hf && hf->recurrent;
+}
+
+/* Layers that are not attention; and how many of a head's pairs turn by time, rows and columns,
+ * which llama.cpp wants to know though a text has time alone. */
+static size_t put_recurrent(tg_gguf *g, const tg_model_config *c, const char *arch,
+                            tg_gguf_value *v) {
+    const size_t n = (size_t)c->layers, pairs = tg_config_turned(c) / 2;
+    uint8_t *each = tg_arena_array(&g->arena, n + 4, 4);
+    if (!each) return 0;
+    for (size_t i = 0; i < n; i++)
+        tg_put_u32(each + 4 * i, tg_layer_kind_of(c, (int)i) != TG_LAYER_ATTENTION);
+    for (size_t i = 0; i < 4; i++)
+        tg_put_u32(each + 4 * (n + i), i < 3 ? (uint32_t)((pairs + 2 - i) / 3) : 0);
+    v[0] = (tg_gguf_value) { .key = keyed(g, arch, "attention.recurrent_layers"),
+                             .type = TG_GGUF_ARRAY,
+                             .element = TG_GGUF_I32,
+                             .count = n,
+                             .elements = each,
+                             .elements_bytes = 4 * n };
+    v[1] = v[0];
+    v[1].key = keyed(g, arch, "rope.dimension_sections");
+    v[1].count = 4;
+    v[1].elements = each + 4 * n;
+    v[1].elements_bytes = 16;
+    return 2;
+}
+
 /* Heads of keys: one number, or where not all layers have some, one for each. */
 static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *arch) {
     const char *key = keyed(g, arch, "attention.head_count_kv");
     const size_t n = (size_t)c->layers;
-    uint8_t *each = c->layer_kind[0] ? tg_arena_array(&g->arena, n, 4) : NULL;
+    uint8_t *each =
+        c->layer_kind[0] && !lists_recurrent(arch) ? tg_arena_array(&g->arena, n, 4) : NULL;
     for (size_t i = 0; each && i < n; i++)
         tg_put_u32(each + 4 * i,
                    tg_layer_kind_of(c, (int)i) == TG_LAYER_ATTENTION ? (uint32_t)c->kv_heads : 0);
@@ -176,13 +208,14 @@ static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *
                              .elements_bytes = 4 * n };
 }
 
-/* And what is scaled, which families with such layers say, too. */
-static size_t put_mamba2(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
+/* And what is scaled, which families with Mamba2 say, too. */
+static size_t put_states(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
     v[0] = whole(keyed(g, arch, "ssm.conv_kernel"), c->conv_taps);
     v[1] = whole(keyed(g, arch, "ssm.inner_size"), (int64_t)c->ssm_heads * c->ssm_head_size);
     v[2] = whole(keyed(g, arch, "ssm.state_size"), c->ssm_state);
     v[3] = whole(keyed(g, arch, "ssm.time_step_rank"), c->ssm_heads);
     v[4] = whole(keyed(g, arch, "ssm.group_count"), c->ssm_groups);
+    if (lists_recurrent(arch)) return 5 + put_recurrent(g, c, arch, v + 5);
     v[5] = real(keyed(g, arch, "attention.scale"), c->score_scale);
     v[6] = real(keyed(g, arch, "embedding_scale"), c->embed_scale);
     v[7] = real(keyed(g, arch, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
@@ -225,7 +258,7 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
     }
     v[i++] = kv_heads(g, c, arch);
     if (c->ssm_heads > 0)
-        i += put_mamba2(g, c, arch, v + i);
+        i += put_states(g, c, arch, v + i);
     else if (c->conv_taps > 0)
         v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
     v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);

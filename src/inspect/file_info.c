@@ -104,10 +104,10 @@ static void put_lines(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
                       (int)c->window_every);
     if (c->ssm_heads > 0)
         tg_buf_printf(
-            out,
-            "kinds       %.*s: a for attention, m for Mamba2 of %d heads of %d, states of %d\n",
-            (int)c->layers, c->layer_kind, (int)c->ssm_heads, (int)c->ssm_head_size,
-            (int)c->ssm_state);
+            out, "kinds       %.*s: a for attention, %s of %d heads of %d, states of %d\n",
+            (int)c->layers, c->layer_kind,
+            tg_family_of(c)->other == TG_LAYER_DELTA ? "d for a gated delta net" : "m for Mamba2",
+            (int)c->ssm_heads, (int)c->ssm_head_size, (int)c->ssm_state);
     else if (c->conv_taps > 0)
         tg_buf_printf(out, "kinds       %.*s: a for attention, c for a convolution over %d\n",
                       (int)c->layers, c->layer_kind, (int)c->conv_taps);

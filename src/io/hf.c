@@ -170,6 +170,7 @@ static tg_status put_generation(opening *o, tg_hf_values *m, const tg_json *conf
     if (!ids || tg_json_kind(ids) == TG_JSON_NULL) {
         file = "config.json";
         ids = tg_json_get(config, "eos_token_id");
+        if (!ids && m->root != config) ids = tg_json_get(m->root, "eos_token_id");
     }
     if (ids && tg_json_kind(ids) != TG_JSON_NULL) TG_TRY(put_ends(o, m, file, ids));
     if (generation) put_sampling(m, generation);
@@ -369,6 +370,7 @@ static const char *translate(opening *o, const char *name, const tg_hf_name **ro
     const tg_hf_family *f = o->family;
     const char *suffix, *rest = name;
     if (starts_with(rest, f->prefix)) rest += strlen(f->prefix);
+    if (f->beside && starts_with(rest, "language_model.")) rest += strlen("language_model.");
     *row = find_name(f->top, rest, &suffix);
     if (*row) return tg_arena_sprintf(&o->g->arena, "%s%s", (*row)->ours, suffix);
     if (!starts_with(rest, f->layers)) return name;
@@ -385,6 +387,8 @@ static bool is_ignored(const opening *o, const char *name) {
     const tg_hf_family *f = o->family;
     for (size_t i = 0; f->ignored[i]; i++)
         if (ends_with(name, f->ignored[i])) return true;
+    for (size_t i = 0; f->beside && f->beside[i]; i++)
+        if (starts_with(name, f->beside[i])) return true;
     return o->tied && f->head && ends_with(name, "lm_head.weight");
 }
 

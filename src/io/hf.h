@@ -69,6 +69,7 @@ typedef struct tg_hf_family {
     const char *prefix, *layers;   /* "model.", which may be missing; "layers." before a number */
     const tg_hf_name *top, *block;
     const char *const *ignored; /* ends of names of tensors that nobody needs; NULL ends it */
+    const char *const *beside;  /* beginnings of names of what stands beside the text model; NULL */
     const tg_hf_size *sizes;
     const char *eps_theirs, *eps_ours;
     double eps;
@@ -83,7 +84,8 @@ typedef struct tg_hf_family {
     bool local_rope;      /* layers with a window turn by a base of their own, and unstretched */
     double local_base;    /* that, where config.json has none */
     bool all_windowed;    /* all layers see the window, unless it is null */
-    bool longrope;        /* factors by the length of texts; a part of a head may turn */
+    bool longrope;        /* factors by the length of texts */
+    double part;          /* of a head, which turns where config.json does not say; 0: all does */
     bool says_biases;     /* attention_bias and mlp_bias say what its layers have */
     bool always_biases;   /* queries, keys and values have them */
     int32_t still_every;  /* of so many layers, the last does not turn; 0: all do */
@@ -95,7 +97,8 @@ typedef struct tg_hf_family {
     const char *other_layer; /* what layer_types calls those without attention; NULL: all have it */
     const char *attention_layer, *other_now; /* what it calls those with attention (NULL:
                                                 full_attention), and the others since version 5 */
-    const char *positions;                   /* position_embedding_type; NULL: absolute */
+    bool recurrent;        /* GGUF lists layers without attention, and not the heads of keys */
+    const char *positions; /* position_embedding_type; NULL: absolute */
     /* What no table can say, from config.json and to it; NULL: nothing. */
     tg_status (*read)(struct tg_hf_values *m);
     void (*write)(tg_json_writer *w, const tg_gguf *g);

@@ -158,8 +158,9 @@ static bool list_has(const tg_json *list, int64_t number) {
     return false;
 }
 
-/* GGUF tells layers of attention by their heads of keys, of which others have none. config.json has
- * a list of names, or one of the numbers of those that are attention. */
+/* GGUF tells layers of attention by their heads of keys, of which others have none, or lists the
+ * others. config.json has a list of names, or one of the numbers of those that are attention, or
+ * says of how many one is. */
 static tg_status put_kinds(tg_hf_values *m) {
     const tg_json *types = tg_hf_member(m, m->root, "layer_types");
     const tg_json *full = tg_hf_member(m, m->root, "full_attn_idxs");
@@ -172,9 +173,15 @@ static tg_status put_kinds(tg_hf_values *m) {
         return tg_fail(m->g->ctx, TG_E_FORMAT,
                        "%s: layer_types: want one for each of %" PRId64 " layers, have %.60s",
                        m->where, layers, TG_JSON_SHOWN(types));
-    uint8_t *kv = tg_hf_put_ints(m, "attention.head_count_kv", (size_t)layers);
+    const bool recurrent = m->family->recurrent;
+    int64_t every = 4;
+    if (recurrent && tg_hf_member(m, m->root, "full_attention_interval"))
+        TG_TRY(tg_hf_get_int(m, m->root, "full_attention_interval", &every));
+    if (recurrent) tg_hf_put_int(m, "attention.head_count_kv", heads);
+    uint8_t *each = tg_hf_put_ints(
+        m, recurrent ? "attention.recurrent_layers" : "attention.head_count_kv", (size_t)layers);
     const tg_json *t = types ? tg_json_first(types) : NULL;
-    for (int64_t i = 0; kv && i < layers; i++, t = t ? tg_json_next(t) : NULL) {
+    for (int64_t i = 0; each && i < layers; i++, t = t ? tg_json_next(t) : NULL) {
         const tg_hf_family *f = m->family;
         const bool other =
             t && (tg_json_is(t, f->other_layer) || (f->other_now && tg_json_is(t, f->other_now)));
@@ -183,8 +190,10 @@ static tg_status put_kinds(tg_hf_values *m) {
             return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                            "%s: layer_types: want full_attention or %s, have %.60s", m->where,
                            m->family->other_layer, TG_JSON_SHOWN(t));
-        const bool attends = t ? !other : !full || list_has(full, i);
-        tg_put_u32(kv + 4 * i, attends ? (uint32_t)heads : 0);
+        const bool attends = t           ? !other
+                             : recurrent ? (i + 1) % every == 0
+                                         : !full || list_has(full, i);
+        tg_put_u32(each + 4 * i, recurrent ? !attends : attends ? (uint32_t)heads : 0);
     }
     return TG_OK;
 }
@@ -311,14 +320,14 @@ static tg_status want_known_rope(tg_hf_values *m, const tg_json *rope) {
 /* All of the head turns but in a family that says another thing. */
 static tg_status want_whole_head(tg_hf_values *m, const tg_json *object) {
     const tg_json *partial = get(m, object, "partial_rotary_factor");
-    if (!partial || is_on(partial) || m->family->longrope) return TG_OK;
+    if (!partial || is_on(partial) || m->family->part > 0) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: partial_rotary_factor: want 1, have %.40s",
                    m->where, TG_JSON_SHOWN(partial));
 }
 
 /* Elements of a head that turn, where it may be a part. */
 static tg_status put_part(tg_hf_values *m, const tg_json *rope, int64_t *turned) {
-    double part = 1;
+    double part = m->family->part;
     int64_t head = 0;
     TG_TRY(get_head(m, &head));
     TG_TRY(tg_hf_get_float(m, m->root, "partial_rotary_factor", &part));
@@ -383,10 +392,15 @@ static tg_status put_rope(tg_hf_values *m) {
     TG_TRY(want_whole_head(m, m->root));
     if (m->family->local_rope) TG_TRY(put_local_rope(m, windowed));
     const tg_json *scaling = full ? full : tg_hf_member(m, m->root, "rope_scaling");
-    if (m->family->longrope) TG_TRY(put_part(m, scaling, &turned));
+    if (m->family->part > 0) TG_TRY(put_part(m, scaling, &turned));
     if (!scaling) return TG_OK;
     TG_TRY(want_whole_head(m, scaling));
     TG_TRY(put_scaling(m, scaling, base, turned));
+    /* Parts that turn by rows and columns of images; of a text all turn by its positions. */
+    if (m->family->beside) {
+        get(m, scaling, "mrope_section");
+        get(m, scaling, "mrope_interleaved");
+    }
     TG_TRY(want_known_rope(m, scaling));
     return want_known_rope(m, all);
 }
@@ -484,15 +498,41 @@ static size_t count_nodes(const tg_json *root) {
     return (size_t)(last - root) + 1;
 }
 
+/* A model that sees images has that of its texts in an object of its own. Of what stands beside it,
+ * only what is known to belong to images may. *tie: as outside. */
+static tg_status find_text(tg_hf_values *m, const tg_json **root, const tg_json **tie) {
+    static const char *const beside[] = { "model_type",          "vision_config",
+                                          "image_token_id",      "video_token_id",
+                                          "vision_end_token_id", "vision_start_token_id",
+                                          "language_model_only" };
+    const tg_json *text = tg_json_get(*root, "text_config");
+    *tie = tg_json_get(*root, "tie_word_embeddings");
+    if (!text || tg_json_kind(text) != TG_JSON_OBJECT) return TG_OK;
+    for (const tg_json *v = tg_json_first(*root); v; v = tg_json_next(v)) {
+        size_t i = 0;
+        const size_t n = sizeof beside / sizeof beside[0];
+        while (i < n && strcmp(beside[i], v->key) != 0) i++;
+        if (i == n && v != text && v != *tie && !tg_hf_harmless(v))
+            return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                           "%s: %.80s: want keys that are known beside text_config, have this one "
+                           "as %.60s",
+                           m->where, v->key, TG_JSON_SHOWN(v));
+    }
+    *root = text;
+    return TG_OK;
+}
+
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
                        uint32_t *group) {
-    const size_t n = count_nodes(root);
+    const tg_json *outside;
     m->where = where;
+    if (tg_json_kind(root) != TG_JSON_OBJECT)
+        return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: want a JSON object, have another value", where);
+    TG_TRY(find_text(m, &root, &outside));
+    const size_t n = count_nodes(root);
     m->root = root;
     m->asked = tg_arena_alloc(&m->g->arena, n);
     if (!m->asked) return tg_fail_memory(m->g->ctx, where, n);
-    if (tg_json_kind(root) != TG_JSON_OBJECT)
-        return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: want a JSON object, have another value", where);
     TG_TRY(find_family(m));
     const tg_hf_family *f = m->family;
     double eps = f->eps;
@@ -506,6 +546,7 @@ tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, 
     if (f->rope) TG_TRY(put_rope(m));
     if (f->window_every) TG_TRY(put_windows(m));
     const tg_json *tie = tg_hf_member(m, root, "tie_word_embeddings");
+    if (!tie) tie = outside;
     *tied = tie ? tg_json_kind(tie) == TG_JSON_TRUE : f->tied;
     TG_TRY(read_group(m, group));
     return want_known(m);

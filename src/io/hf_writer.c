@@ -246,11 +246,21 @@ static void put_sizes(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     tg_json_put_uint(w, table ? table->dim[1] : 0);
 }
 
+/* By the list of such layers, or by the rhythm: see model/qwen35.c. */
+static bool is_recurrent(const tg_gguf *g, const tg_hf_family *f, int64_t layer) {
+    const tg_gguf_value *list = value(g, f, "attention.recurrent_layers");
+    const tg_gguf_value *every = value(g, f, "full_attention_interval");
+    if (!list || list->type != TG_GGUF_ARRAY || (uint64_t)layer >= list->count)
+        return (layer + 1) % (every && every->whole > 0 ? every->whole : 4) != 0;
+    return list->element == TG_GGUF_BOOL ? list->elements[layer] != 0
+                                         : tg_get_u32(list->elements + 4 * layer) != 0;
+}
+
 /* A number of key heads for each layer, where there is a list. */
 static void put_kinds(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
     const tg_gguf_value *kv = value(g, f, "attention.head_count_kv");
     const tg_gguf_value *layers = value(g, f, "block_count");
-    const bool list = kv && kv->type == TG_GGUF_ARRAY;
+    const bool list = !f->recurrent && kv && kv->type == TG_GGUF_ARRAY;
     int64_t most = kv && !list ? kv->whole : 0;
     tg_json_key(w, "layer_types");
     tg_json_begin_array(w);
@@ -258,7 +268,8 @@ static void put_kinds(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
         const int64_t n = list ? (int64_t)tg_get_u32(kv->elements + 4 * i) : most;
         if (n > most) most = n;
         const char *attends = f->attention_layer ? f->attention_layer : "full_attention";
-        tg_json_put_string(w, list && n == 0 ? f->other_layer : attends);
+        const bool other = f->recurrent ? is_recurrent(g, f, i) : list && n == 0;
+        tg_json_put_string(w, other ? f->other_layer : attends);
     }
     tg_json_end_array(w);
     tg_json_key(w, "num_key_value_heads");
@@ -355,7 +366,7 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     const tg_gguf_value *width = value(g, f, "embedding_length");
     const tg_gguf_value *heads = value(g, f, "attention.head_count");
     const double size = head ? head->real : width && heads ? width->real / heads->real : 0;
-    if (f->longrope && part && size > 0 && part->real < size)
+    if (f->part > 0 && part && size > 0 && (part->real < size || f->part < 1))
         put_double(w, "partial_rotary_factor", part->real / size);
     if (yarn || tg_gguf_tensor_find(g, tg_gguf_factors[TG_FACTORS_LONG]))
         return put_stretched(w, g, f, yarn);

@@ -85,23 +85,32 @@ static uint64_t rows_of(const tg_tensor *t) { return t->source->elems / cols_of(
 static tg_status read_rows(tg_floats *f, const tg_tensor *t, uint64_t n) {
     const tg_tensor_spec *to = tg_weights_find(f->model, t->name);
     const size_t row_bytes = (size_t)(t->source->bytes / rows_of(t)), bytes = row_bytes * (size_t)n;
-    const size_t head_size = (size_t)f->table.config.head_size;
+    const tg_model_config *config = &f->table.config;
+    const size_t head_size = (size_t)config->head_size;
     TG_ASSERT(to && to->rows == rows_of(t) && to->cols == cols_of(t));
-    if (bytes > f->buffer.bytes) {
+    const size_t room_bytes = to->cols * sizeof(float);
+    if (room_bytes + bytes > f->buffer.bytes) {
         tg_block_free(&f->buffer);
-        TG_TRY(tg_block_new(&f->ctx->err, bytes, &f->buffer));
+        TG_TRY(tg_block_new(&f->ctx->err, room_bytes + bytes, &f->buffer));
     }
+    float *room = f->buffer.data; /* a row's, in front of the file's */
+    uint8_t *from = (uint8_t *)(room + to->cols);
+    const bool reorder = t->reorder && !f->file.heads_plain;
     const uint64_t each = cols_of(t) / t->source->dim[0]; /* rows of the file in one of ours */
-    TG_TRY(tg_gguf_read_rows(&f->file, t->source, f->row * each, n * each, f->buffer.data));
+    TG_TRY(tg_gguf_read_rows(&f->file, t->source, f->row * each, n * each, from));
     /* Halves of a head come side by side: rows of a matrix, elements of a bias. */
     const bool bias = t->pairs && to->n_dims == 1;
     const size_t cols = bias ? 1 : to->cols, stride = bias ? 1 : to->row_stride_elems;
     for (uint64_t i = 0; i < (bias ? to->cols : n); i++) {
-        const uint64_t row = t->pairs ? tg_row_halved((size_t)(f->row + i), head_size) : f->row + i;
-        tg_block_to_f32_n(t->source->type, f->model->weights + to->offset_elems + row * stride,
-                          (const uint8_t *)f->buffer.data + i * row_bytes / (bias ? to->cols : 1),
-                          cols);
-        tg_tensor_logs(t, f->model->weights + to->offset_elems + row * stride, cols);
+        const bool columns = reorder && tg_turns_columns(t->want);
+        const uint64_t row = t->pairs ? tg_row_halved((size_t)(f->row + i), head_size)
+                             : reorder && !columns
+                                 ? tg_head_in_row(config, t->want, (size_t)(f->row + i))
+                                 : f->row + i;
+        float *x = f->model->weights + to->offset_elems + row * stride;
+        tg_block_to_f32_n(t->source->type, x, from + i * row_bytes / (bias ? to->cols : 1), cols);
+        tg_tensor_logs(t, x, cols);
+        if (columns) tg_head_columns(config, t->want, tg_head_in_row, x, room, cols);
     }
     return TG_OK;
 }

@@ -53,11 +53,12 @@ const char *tg_want_role(const tg_want *want) {
 
 bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
     if (layer < 0 || !tg_want_in_layers(want)) return layer < 0 && !tg_want_in_layers(want);
-    const unsigned kinds =
-        want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV | TG_WANT_IN_MAMBA2);
+    const unsigned kinds = want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV |
+                                          TG_WANT_IN_MAMBA2 | TG_WANT_IN_DELTA);
     const tg_layer_kind kind = tg_layer_kind_of(c, layer);
     const unsigned own = kind == TG_LAYER_CONV     ? TG_WANT_IN_CONV
                          : kind == TG_LAYER_MAMBA2 ? TG_WANT_IN_MAMBA2
+                         : kind == TG_LAYER_DELTA  ? TG_WANT_IN_DELTA
                                                    : TG_WANT_IN_ATTENTION;
     return kinds == 0 || (kinds & own) != 0;
 }
@@ -84,6 +85,8 @@ size_t tg_size_of(const tg_model_config *c, tg_size size) {
     case TG_SIZE_TAPS: return (size_t)c->conv_taps;
     case TG_SIZE_SSM_INNER: return (size_t)c->ssm_heads * (size_t)c->ssm_head_size;
     case TG_SIZE_SSM_HEADS: return (size_t)c->ssm_heads;
+    case TG_SIZE_DELTA_HEAD: return (size_t)c->ssm_head_size;
+    case TG_SIZE_GATED_QUERIES: return 2 * tg_size_of(c, TG_SIZE_QUERIES);
     case TG_SIZE_SSM_CONV:
         return tg_size_of(c, TG_SIZE_SSM_INNER) + 2 * (size_t)c->ssm_groups * (size_t)c->ssm_state;
     case TG_SIZE_SSM_IN:
@@ -112,7 +115,7 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
             return tg_fail(ctx, TG_E_UNSUPPORTED,
                            "%s: layer_kind: want kinds that %s has, have '%c' in layer %d", where,
                            c->family, c->layer_kind[i], i);
-    const bool taps = other != 0, ssm = other == TG_LAYER_MAMBA2;
+    const bool taps = other != 0, ssm = tg_layer_has_state(other);
     TG_TRY(want_size(ctx, where, "conv_taps", c->conv_taps, taps ? 2 : 0,
                      taps ? TG_CONV_TAPS_MAX : 0));
     TG_TRY(want_size(ctx, where, "ssm_heads", c->ssm_heads, ssm, ssm ? 4096 : 0));

@@ -32,7 +32,9 @@ typedef enum tg_size {
     TG_SIZE_SSM_IN,    /* gates, columns of the convolution, steps */
     TG_SIZE_SSM_CONV,  /* heads, and twice the groups' states */
     TG_SIZE_SSM_INNER, /* ssm_heads * ssm_head_size */
-    TG_SIZE_SSM_HEADS
+    TG_SIZE_SSM_HEADS,
+    TG_SIZE_DELTA_HEAD,   /* ssm_head_size */
+    TG_SIZE_GATED_QUERIES /* twice the queries */
 } tg_size;
 size_t tg_size_of(const tg_model_config *c, tg_size size);
 
@@ -52,7 +54,10 @@ enum {
     TG_WANT_LOGS = 2048,                  /* kept as logs of what GGUF has, times -1 */
     TG_WANT_BIAS_QKV = TG_BIAS_QKV << 12, /* there if the model's biases have this bit */
     TG_WANT_BIAS_OUT = TG_BIAS_OUT << 12,
-    TG_WANT_BIAS_MLP = TG_BIAS_MLP << 12
+    TG_WANT_BIAS_MLP = TG_BIAS_MLP << 12,
+    TG_WANT_IN_DELTA = 1 << 15,
+    TG_WANT_IN_TURNS = 1 << 16 /* heads of values, which files of GGUF have in another order:
+                                  tensors.h */
 };
 /* Bits of biases that the want hangs on; 0: on none. */
 #define TG_WANT_BIASES(want) ((int32_t)((want)->flags >> 12 & 7))
@@ -155,6 +160,10 @@ double tg_config_products(const tg_model_config *c);
 
 static inline tg_layer_kind tg_layer_kind_of(const tg_model_config *c, int layer) {
     return c->layer_kind[layer] ? (tg_layer_kind)c->layer_kind[layer] : TG_LAYER_ATTENTION;
+}
+
+static inline bool tg_layer_has_state(tg_layer_kind kind) {
+    return kind == TG_LAYER_MAMBA2 || kind == TG_LAYER_DELTA;
 }
 
 /* What a gated MLP, of three matrices in place of two, has for as many weights as 4*C (Shazeer

@@ -222,6 +222,25 @@ tg_value *tg_net_mamba2(tg_net *n, tg_value *z, const char *conv, const char *he
     return tg_mamba2_cached(n->g, z, w, b, h, n->cache->layers[n->layer], &n->cache->state, &a);
 }
 
+tg_value *tg_net_delta_net(tg_net *n, tg_value *z, tg_value *ba, const char *conv,
+                           const char *heads) {
+    const tg_model_config *c = n->config;
+    const tg_attr a = { .i = { c->ssm_heads, c->ssm_head_size, c->ssm_groups, c->ssm_state,
+                               n->tensors && n->tensors->in_turns },
+                        .f = { c->eps } };
+    tg_value *w = floats(n, conv, ".weight"), *h = bias(n, heads);
+    if (w) name_after(n, w->name);
+    if (!n->cache) return tg_delta_net(n->g, z, ba, w, h, &a);
+    return tg_delta_net_cached(n->g, z, ba, w, h, n->cache->layers[n->layer], &n->cache->state, &a);
+}
+
+tg_value *tg_net_gated_attention(tg_net *n, tg_value *x) {
+    const tg_model_config *c = n->config;
+    const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size } };
+    tg_value *qkv = tg_split_gates(n->g, x, &heads), *gates = tg_out(qkv, 1);
+    return tg_sigmoid_gate(n->g, tg_net_attention(n, tg_net_rope(n, qkv), 0), gates);
+}
+
 tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role) {
     tg_value *w = floats(n, role, ".weight");
     if (w) name_after(n, w->name);

@@ -84,6 +84,14 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
  * sequence, or on from the state that the cache has. */
 tg_value *tg_net_mamba2(tg_net *n, tg_value *z, const char *conv, const char *heads);
 
+/* A gated delta net's mixer of z [.., 2I+2GN] and ba [.., 2H], likewise. */
+tg_value *tg_net_delta_net(tg_net *n, tg_value *z, tg_value *ba, const char *conv,
+                           const char *heads);
+
+/* Attention whose queries come with gates: x [.., (2H+2K)*D] of ops/sigmoid_gate, turned by its
+ * positions as tg_net_rope does; what the heads gather, through the gates. */
+tg_value *tg_net_gated_attention(tg_net *n, tg_value *x);
+
 /* A gated short convolution of z [.., 3C], by the taps of a role, over the sequence, or behind what
  * the cache has. */
 tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role);

@@ -60,6 +60,7 @@ static const tg_hf_family hf = {
     .acts = acts,
     .switches = switches,
     .longrope = true,
+    .part = 1,
 };
 
 const tg_family tg_family_phi3 = {

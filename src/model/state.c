@@ -15,6 +15,7 @@ static size_t room_of(size_t window, size_t positions, size_t rows) {
     return window > 0 && positions > rows && ring < positions ? ring : positions;
 }
 
+/* Those of a gated delta net have the sizes of Mamba2's (ops/delta_net/delta_net_rules.h). */
 static tg_layer_state states_of(const tg_model_config *c) {
     const tg_attr a = { .i = { c->ssm_heads, c->ssm_head_size, c->ssm_groups, c->ssm_state } };
     const mamba m = mamba_of(&a, (size_t)c->conv_taps);
@@ -29,7 +30,7 @@ static tg_layer_state states_of(const tg_model_config *c) {
 /* A context shorter than a page has a page of its own length. */
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int layer, tg_dtype dtype,
                                  int32_t positions, int32_t rows) {
-    if (tg_layer_kind_of(c, layer) == TG_LAYER_MAMBA2) return states_of(c);
+    if (tg_layer_has_state(tg_layer_kind_of(c, layer))) return states_of(c);
     const bool conv = tg_layer_kind_of(c, layer) == TG_LAYER_CONV;
     const int32_t window = conv ? c->conv_taps : tg_windowed(c, layer) ? c->window : 0;
     const size_t room = room_of((size_t)window, (size_t)positions, (size_t)rows);

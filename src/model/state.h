@@ -9,9 +9,10 @@
  * each position what it sums over, in floats, of which it sees as many as it has taps. So one may
  * go back in it as in a window.
  *
- * Mamba2 remembers a state (ops/mamba2), which has all positions in it and cannot be taken back. So
- * a call never writes to the state that it goes on from, and a sequence has a few: going back is
- * going on from the newest one that is not beyond, and what lies between is computed again.
+ * Mamba2 and the gated delta net remember a state (ops/mamba2), which has all positions in it and
+ * cannot be taken back. So a call never writes to the state that it goes on from, and a sequence
+ * has a few: going back is going on from the newest one that is not beyond, and what lies between
+ * is computed again.
  */
 #ifndef TG_MODEL_STATE_H
 #define TG_MODEL_STATE_H

@@ -47,6 +47,7 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
                                    ? tg_type_2d(TG_F32, rows, cols)
                                    : tg_type_packed(source->type, rows, cols),
                        .logs = (want->flags & TG_WANT_LOGS) && !g->heads_plain,
+                       .reorder = (want->flags & TG_WANT_IN_TURNS) && c->ssm_groups != c->ssm_heads,
                        .turns = (want->flags & TG_WANT_ROPE_PAIRS) != 0,
                        .pairs = (want->flags & TG_WANT_ROPE_PAIRS) && !g->heads_plain };
     return true;
@@ -122,6 +123,7 @@ tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tenso
     out->tensors = tensors;
     out->config.tied = !tg_gguf_tensor_find(g, "output.weight");
     out->config.biases = find_biases(g, family);
+    out->in_turns = !g->heads_plain;
     for (size_t i = 0; i < family->n_wants; i++)
         TG_TRY(take_wants(g, arena, &family->wants[i], stay, out, tensors, &f));
     find_extra(g, &f);
@@ -129,6 +131,33 @@ tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tenso
     return f.n == 0 ? TG_OK
                     : tg_fail(g->ctx, TG_E_SHAPE, "%s: tensors of %s: %s", g->path, family->name,
                               f.text);
+}
+
+/* Heads of one element, or of P behind what belongs to queries and keys. */
+static size_t of_heads(const tg_model_config *c, const tg_want *want, size_t i, bool to_turns) {
+    const tg_size size = tg_turns_columns(want) ? want->cols : want->rows;
+    const size_t H = (size_t)c->ssm_heads, G = (size_t)c->ssm_groups, R = H / G;
+    const size_t each = size == TG_SIZE_SSM_HEADS ? 1 : (size_t)c->ssm_head_size;
+    const size_t first = tg_size_of(c, size) - H * each;
+    if (i < first) return i;
+    const size_t h = (i - first) / each;
+    const size_t other = to_turns ? h % R * G + h / R : h % G * R + h / G;
+    return first + other * each + (i - first) % each;
+}
+
+size_t tg_head_in_turns(const tg_model_config *c, const tg_want *want, size_t i) {
+    return of_heads(c, want, i, true);
+}
+
+size_t tg_head_in_row(const tg_model_config *c, const tg_want *want, size_t i) {
+    return of_heads(c, want, i, false);
+}
+
+void tg_head_columns(const tg_model_config *c, const tg_want *want,
+                     size_t (*order)(const tg_model_config *c, const tg_want *want, size_t i),
+                     float *x, float *room, size_t cols) {
+    memcpy(room, x, cols * sizeof *x);
+    for (size_t i = 0; i < cols; i++) x[order(c, want, i)] = room[i];
 }
 
 void tg_tensor_logs(const tg_tensor *t, float *x, size_t n) {

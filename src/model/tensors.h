@@ -19,6 +19,7 @@ typedef struct tg_tensor {
     bool turns;   /* its rows are heads that rotate */
     bool pairs;   /* and pair (2i, 2i + 1) in the file */
     bool logs;    /* are logs of what the file has, times -1 */
+    bool reorder; /* has heads of values, in turns where the file is GGUF: tg_head_in_turns */
     bool stays;   /* in the file, which is mapped (tg_gguf_lies_plain) */
     size_t offset_bytes, bytes; /* in the model's block, or in the tensor's file */
 } tg_tensor;
@@ -30,6 +31,7 @@ typedef struct tg_tensors {
     size_t n_tensors;
     size_t bytes;   /* of all of them that do not stay in the file */
     uint64_t elems; /* parameters */
+    bool in_turns;  /* heads of values lie so */
 } tg_tensors;
 
 /* Reads sizes and the table of tensors; all that is missing or misshapen is listed in one error.
@@ -46,6 +48,20 @@ static inline size_t tg_row_paired(size_t i, size_t D) {
 static inline size_t tg_row_halved(size_t i, size_t D) {
     const size_t at = i % D;
     return i - at + at / 2 + (at % 2 ? D / 2 : 0);
+}
+
+/* Of a gated delta net, R = H/G heads of values read one of G heads of keys. Heads that share one
+ * lie side by side, or, in GGUF, in turns: that of head r of key head g is r*G + g. Where element i
+ * of rows or columns that have heads of values (TG_WANT_IN_TURNS) is in the other order. */
+size_t tg_head_in_turns(const tg_model_config *c, const tg_want *want, size_t i);
+size_t tg_head_in_row(const tg_model_config *c, const tg_want *want, size_t i);
+/* A row's columns come into the other order, by one of the two; room [cols]. */
+void tg_head_columns(const tg_model_config *c, const tg_want *want,
+                     size_t (*order)(const tg_model_config *c, const tg_want *want, size_t i),
+                     float *x, float *room, size_t cols);
+/* Are these its columns, and not its rows? */
+static inline bool tg_turns_columns(const tg_want *want) {
+    return want->rows == TG_SIZE_ONE || want->cols == TG_SIZE_SSM_INNER;
 }
 
 /* Numbers of the file become those of a tensor that is logs; others stay. */

@@ -393,6 +393,8 @@ static void copies(void **state) {
     tg_model_config states = convolutions;
     states.family = "granitehybrid";
     copies_share(&states, 700, TG_KV_F32);
+    states.family = "qwen35";
+    copies_share(&states, 700, TG_KV_F32);
 }
 
 typedef struct heard {

@@ -106,6 +106,13 @@ static void check(const char *what, tg_status want, const char *says) {
     COMMON("granitemoehybrid")                                                                     \
     ",\"shared_intermediate_size\":48,\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4," \
     "\"mamba_n_groups\":1,\"num_key_value_heads\":2,\"layer_types\":[\"mamba\",\"attention\"]" TIED
+#define QWEN35_SIZES                                                                                     \
+    COMMON("qwen3_5_text")                                                                               \
+    ",\"head_dim\":8,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8," \
+    "\"linear_value_head_dim\":16"
+#define QWEN35 QWEN35_SIZES TIED
+#define IMAGES                                                                                     \
+    "{\"model_type\":\"qwen3_5\",\"vision_config\":{\"depth\":2},\"text_config\":" QWEN35 "}"
 #define LFM2 COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
 
 /* Members that come last; "" in config: as it is. */
@@ -294,6 +301,24 @@ static const row rows[] = {
       "granitehybrid.residual_scale=0.5" },
     { GRANITE, "\"mamba_d_head\":\"auto\",\"time_step_limit\":[0.0,{\"__float__\":\"Infinity\"}]",
       TG_OK, "granitehybrid.ssm.inner_size=64" },
+    /* a rhythm, a list or none; parts of heads; texts of models that see images */
+    { QWEN35, "", TG_OK, "qwen35.attention.recurrent_layers=[1,1]" },
+    { QWEN35, "\"full_attention_interval\":2", TG_OK, "qwen35.attention.recurrent_layers=[1,0]" },
+    { QWEN35, "\"layer_types\":[\"full_attention\",\"linear_attention\"]", TG_OK,
+      "qwen35.attention.recurrent_layers=[0,1]" },
+    { QWEN35, "", TG_OK, "qwen35.ssm.inner_size=64" },
+    { QWEN35, "", TG_OK, "qwen35.rope.dimension_count=2" },
+    { QWEN35,
+      "\"rope_parameters\":{\"rope_type\":\"default\",\"partial_rotary_factor\":0.5,"
+      "\"mrope_section\":[1,1,0]}",
+      TG_OK, "qwen35.rope.dimension_count=4" },
+    { QWEN35, "\"attn_output_gate\":false", ODD, "attn_output_gate: want true, have false" },
+    { QWEN35, "\"layer_types\":[\"conv\",\"conv\"]", ODD,
+      "want full_attention or linear_attention, have conv" },
+    { IMAGES, "", TG_OK, "qwen35.ssm.inner_size=64" },
+    { IMAGES, "\"image_token_id\":7,\"tie_word_embeddings\":true", TG_OK, "" },
+    { IMAGES, "\"audio_config\":{}", ODD,
+      "audio_config: want keys that are known beside text_config" },
     { GRANITE, "\"mamba_d_head\":15", BAD, "mamba_d_head: want heads of 2 times the width" },
     { GRANITE, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
     { GRANITE, "\"normalization_function\":\"rmsnorm\",\"init_method\":\"mup\"", TG_OK, "" },

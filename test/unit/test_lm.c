@@ -43,6 +43,8 @@ static const struct {
     { "lfm2", "lfm2", NULL },
     { "granite.gguf", "granite", NULL },
     { "granite", "granite", NULL }, /* names, logs and halves that GGUF has in other forms */
+    { "qwen35.gguf", "qwen35", NULL },
+    { "qwen35", "qwen35", NULL }, /* heads of values in the other order */
     { "mistral.gguf", "mistral", NULL },
     { "mistral", "mistral", NULL },
     { "biases.gguf", "biases", NULL }, /* a Llama with all that it may have */

@@ -270,14 +270,13 @@ static void short_convolutions(void **state) {
 
 /* States cannot be taken back, and a few of them stay: behind each long run, before the last token
  * of a feed, and the newest. Going back is going on from the newest one that is not beyond. */
-static void states(void **state) {
-    (void)state;
+static void states_of(const char *file, const char *context) {
     static char bytes[1 << 18];
     static const int pieces[] = { 1, 33, 513 };
     static const int to[][2] = { { LONG - 1, LONG - 1 }, { 1400, 1024 }, { 1024, 1024 },
                                  { 1023, 512 },          { 511, 0 },     { 1, 0 } };
-    const size_t n_bytes = read_file("test/golden/lm/granite.gguf", bytes, sizeof bytes);
-    set_number(bytes, n_bytes, "granitehybrid.context_length", CTX);
+    const size_t n_bytes = read_file(file, bytes, sizeof bytes);
+    set_number(bytes, n_bytes, context, CTX);
     write_file(MODEL ".states", bytes, n_bytes);
     opened o = open_file(MODEL ".states");
     float want[V], have[V];
@@ -330,6 +329,12 @@ static void states(void **state) {
     tg_session_free(s);
     close_file(&o);
     remove(MODEL ".states");
+}
+
+static void states(void **state) {
+    (void)state;
+    states_of("test/golden/lm/granite.gguf", "granitehybrid.context_length");
+    states_of("test/golden/lm/qwen35.gguf", "qwen35.context_length");
 }
 
 /* What a run was filling when it was given up is no state, and the one before it is there still. */

@@ -103,7 +103,7 @@ static void files(void **state) {
         "llama.gguf",  "llama3",       "qwen2.gguf",   "qwen3.gguf",  "gpt2_erf",
         "gemma3.gguf", "phi3.gguf",    "mistral.gguf", "biases.gguf", "smollm3.gguf",
         "yarn.gguf",   "phi4.gguf",    "gemma2.gguf",  "olmo2.gguf",  "olmo3.gguf",
-        "lfm2.gguf",   "granite.gguf", "mlx4",         "mlx8"
+        "lfm2.gguf",   "granite.gguf", "qwen35.gguf",  "mlx4",        "mlx8"
     };
     tg_context *ctx = open_context(1, NULL, NULL);
     tg_model *m;

@@ -87,6 +87,11 @@ def families():
         shared_intermediate_size=M, position_embedding_type="nope", mamba_n_heads=2, mamba_d_head=16, mamba_d_state=8,
         mamba_n_groups=1, embedding_multiplier=3.0, residual_multiplier=0.5, attention_multiplier=0.25,
         logits_scaling=2.0, **({k: v for k, v in plain.items() if k != "intermediate_size"} | {"num_hidden_layers": 3}))), False
+    yield "qwen35", tf.Qwen3_5ForCausalLM(tf.Qwen3_5TextConfig(
+        tie_word_embeddings=True, layer_types=["linear_attention", "full_attention", "linear_attention"],
+        linear_num_key_heads=1, linear_num_value_heads=2, linear_key_head_dim=8, linear_value_head_dim=16,
+        rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.25),
+        **(SIZES | {"num_hidden_layers": 3}))), False
 
 
 def fill(model, gains_at):
@@ -151,7 +156,7 @@ def tune(model, ids, begins):
 
 def make(folder, name, model, begins, text):
     with torch.no_grad():
-        fill(model, 0 if name in ("gemma2", "gemma3") else 1)
+        fill(model, 0 if name in ("gemma2", "gemma3", "qwen35") else 1)
     model.half().save_pretrained(folder)
     fast = tf.PreTrainedTokenizerFast(tokenizer_object=tokenizer(text, begins), bos_token="<bos>", eos_token="<eos>")
     if name == "phi3":

@@ -42,7 +42,14 @@ GRANITE = {k: v for k, v in COMMON.items() if k not in ("head_dim", "intermediat
     num_local_experts=0, num_experts_per_tok=0, shared_intermediate_size=48, position_embedding_type="nope",
     mamba_n_heads=4, mamba_d_head=16, mamba_d_state=8, mamba_n_groups=1, embedding_multiplier=3.0,
     residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0)
+QWEN35 = COMMON | dict(
+    num_hidden_layers=3, rms_norm_eps=1e-6, head_dim=16, num_attention_heads=2, num_key_value_heads=1, intermediate_size=32, tie_word_embeddings=True, linear_num_key_heads=2,
+    linear_num_value_heads=4, linear_key_head_dim=8, linear_value_head_dim=16,
+    layer_types=["linear_attention", "full_attention", "linear_attention"],
+    rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.25,
+                         mrope_section=[1, 1, 0], mrope_interleaved=True))
 GEMMA = "gemma2", "gemma3"
+PLUS_ONE = GEMMA + ("qwen35",)
 ARCH = {"granite": "granitehybrid", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
         "olmo3": "olmo2"}
 
@@ -96,6 +103,7 @@ def models():
         num_hidden_layers=4, sliding_window=5, tie_word_embeddings=False,
         rope_parameters={"full_attention": YARN, "sliding_attention": dict(rope_type="default", rope_theta=500000.0)},
         attn_implementation="eager", **(plain | {"hidden_size": 16, "intermediate_size": 32})))
+    yield "qwen35", tf.Qwen3_5ForCausalLM(tf.Qwen3_5TextConfig(**QWEN35))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -108,10 +116,13 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "feed_forward.w1": "ffn_gate", "feed_forward.w2": "ffn_down", "feed_forward.w3": "ffn_up",
          "conv.conv": "shortconv.conv", "conv.in_proj": "shortconv.in_proj",
          "conv.out_proj": "shortconv.out_proj", "mamba.in_proj": "ssm_in", "mamba.conv1d": "ssm_conv1d",
-         "mamba.norm": "ssm_norm", "mamba.out_proj": "ssm_out", "shared_mlp.output_linear": "ffn_down"}
+         "mamba.norm": "ssm_norm", "mamba.out_proj": "ssm_out", "shared_mlp.output_linear": "ffn_down",
+         "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
+         "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
+         "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out"}
 
 
-def name_of(name, gemma, olmo=False):
+def name_of(name, gemma, post=False):
     name = name.removeprefix("model.")
     top = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
            "lm_head.weight": "output.weight", "embedding_norm.weight": "token_embd_norm.weight"}
@@ -122,7 +133,7 @@ def name_of(name, gemma, olmo=False):
     norms = ({"post_attention_layernorm": "post_attention_norm", "pre_feedforward_layernorm": "ffn_norm",
               "post_feedforward_layernorm": "post_ffw_norm"} if gemma
              else {"post_attention_layernorm": "ffn_norm"})
-    if olmo:
+    if post:
         norms = {"post_attention_layernorm": "post_attention_norm", "post_feedforward_layernorm": "post_ffw_norm"}
     return f"blk.{layer}.{(NAMES | norms)[stem]}.{kind}"
 
@@ -205,6 +216,32 @@ def write_mamba(w, key, x):
     return True
 
 
+def write_delta(w, c):
+    """As llama.cpp's converter does for gated delta nets."""
+    w.add_head_count_kv(c.num_key_value_heads)
+    w.add_ssm_conv_kernel(c.linear_conv_kernel_dim)
+    w.add_ssm_state_size(c.linear_key_head_dim)
+    w.add_ssm_group_count(c.linear_num_key_heads)
+    w.add_ssm_time_step_rank(c.linear_num_value_heads)
+    w.add_ssm_inner_size(c.linear_value_head_dim * c.linear_num_value_heads)
+    w.add_array("qwen35.attention.recurrent_layers", [t == "linear_attention" for t in c.layer_types])
+    w.add_uint32("qwen35.full_attention_interval", 4)
+    w.add_rope_dimension_count(int(c.head_dim * c.rope_parameters["partial_rotary_factor"]))
+    w.add_rope_dimension_sections(c.rope_parameters["mrope_section"] + [0])
+
+
+def in_turns(key, x, c):
+    """Heads of values that share a key lie side by side, and in turns in the file."""
+    K, H, D = c.linear_num_key_heads, c.linear_num_value_heads, c.linear_value_head_dim
+    dim = 1 if "out_proj" in key else 0
+    each = D if any(s in key for s in ("qkv", "in_proj_z", "conv1d", "out_proj")) else 1
+    if any(s in key for s in ("linear_attn.norm", "self_attn", "mlp")) or "linear_attn" not in key:
+        return x
+    first = x.shape[dim] - H * each
+    order = first + np.arange(H * each).reshape(K, H // K, each).swapaxes(0, 1).ravel()
+    return np.take(x, np.concatenate([np.arange(first), order]), axis=dim)
+
+
 def write(name, model, split=False):
     arch = ARCH.get(name, name)
     c = model.config
@@ -220,6 +257,8 @@ def write(name, model, split=False):
         w.add_shortconv_l_cache(c.conv_L_cache)
     elif arch == "granitehybrid":
         write_granite(w, c)
+    elif arch == "qwen35":
+        write_delta(w, c)
     else:
         w.add_head_count_kv(c.num_key_value_heads)
     head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
@@ -256,12 +295,18 @@ def write(name, model, split=False):
             x = pairs(x, c.num_attention_heads)
         if arch in ("llama", "smollm3") and "k_proj" in key:
             x = pairs(x, c.num_key_value_heads)
-        if arch in GEMMA and "norm" in key:
+        if arch == "qwen35":
+            x = in_turns(key, x, c)
+        if key.endswith(("linear_attn.A_log", "linear_attn.dt_bias")):
+            block = f"blk.{key.split('.')[2]}."
+            w.add_tensor(block + ("ssm_a" if "A_log" in key else "ssm_dt.bias"), -np.exp(x) if "A_log" in key else x)
+            continue
+        if arch in PLUS_ONE and "norm" in key and "linear_attn" not in key:
             x = x + np.float32(1)
         if x.ndim == 3:
             w.add_tensor(name_of(key, False), np.ascontiguousarray(x[:, 0]))
             continue
-        w.add_tensor(name_of(key, arch in GEMMA, arch == "olmo2"), x.astype(np.float16 if x.ndim == 2 else np.float32))
+        w.add_tensor(name_of(key, arch in GEMMA, arch in ("olmo2", "qwen35")), x.astype(np.float16 if x.ndim == 2 else np.float32))
     if name == "llama3":
         plain = 1.0 / full["rope_theta"] ** (np.arange(0, head, 2) / head)
         scaled = model.model.rotary_emb.inv_freq.numpy()
@@ -392,7 +437,7 @@ def main():
         torch.manual_seed(number + 1)
         model = model.eval().float()
         with torch.no_grad():
-            fill(model, 0 if name in GEMMA else 1)
+            fill(model, 0 if name in PLUS_ONE else 1)
             if name == "gpt2":
                 write_gpt2(model)
             elif name != "gpt2_erf":

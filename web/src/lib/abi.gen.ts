@@ -43,6 +43,7 @@ export const tg_layer_kind = {
   TG_LAYER_ATTENTION: 97,
   TG_LAYER_CONV: 99,
   TG_LAYER_MAMBA2: 109,
+  TG_LAYER_DELTA: 100,
 } as const;
 
 export const tg_ability = {
