@@ -32,7 +32,8 @@ static const tg_option options[] = {
     TG_FLAG("--losses", values, losses, "each token of the text and its loss, as JSON lines"),
     TG_PATH("--suite", values, suite, "FILE",
             "questions instead of a text, a line each: question, tab, answer (exact), or several "
-            "answers, the first of them right (by their likelihood)"),
+            "answers, the first of them right (by their likelihood); FILE.jsonl: an object a line, "
+            "as data sets have them (question, choices, answer, ..)"),
 };
 
 static const tg_command_spec spec = {

@@ -9,6 +9,7 @@
 
 #include "eval_score.h"
 #include "format.h"
+#include "suite_forms.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -237,7 +238,14 @@ int tg_eval_suite(tg_app *app, tg_model *model, const char *name, char *bytes, s
     suite s = { .app = app, .name = name };
     line *lines = NULL;
     size_t n = 0;
-    int code = read_lines(&s, bytes, n_bytes, &lines, &n);
+    tg_app_buffer told = { 0 };
+    int code = TG_ARGS_GO_ON;
+    if (tg_suite_is_json(name)) {
+        code = tg_suite_from_json(app, tg_model_tokenizer(model), name, bytes, n_bytes, &told);
+        bytes = told.bytes;
+        n_bytes = told.n;
+    }
+    if (code == TG_ARGS_GO_ON) code = read_lines(&s, bytes, n_bytes, &lines, &n);
     if (code == TG_ARGS_GO_ON) code = tg_scorer_open(&s.score, app, model, 0);
     if (code == TG_ARGS_GO_ON && !take_room(&s))
         code = tg_app_failed(app, app->ctx, TG_E_MEMORY, TG_READING);
@@ -251,6 +259,7 @@ int tg_eval_suite(tg_app *app, tg_model *model, const char *name, char *bytes, s
     free(s.logprob);
     free(s.likeliest);
     tg_app_buffer_free(&s.text);
+    tg_app_buffer_free(&told);
     free(lines);
     return code;
 }

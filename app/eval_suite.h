@@ -5,8 +5,9 @@
  *     Two and two are\tfour                      exact: each token of the answer is the likeliest
  *     The sky is\tblue\tgreen\tmade of cheese    a choice: the first is right, by the likelihood
  *
- * Fields are divided by tabs; \\t, \\n and \\\\ stand for a tab, a line end and a backslash. A
- * space stands between question and answer, unless the question ends in white space of its own.
+ * A file that ends in .jsonl has the forms of suite_forms.h. Else fields are divided by tabs; \\t,
+ * \\n and \\\\ stand for a tab, a line end and a backslash. A space stands between question and
+ * answer, unless the question ends in white space of its own.
  */
 #ifndef TG_APP_EVAL_SUITE_H
 #define TG_APP_EVAL_SUITE_H
