@@ -198,8 +198,8 @@ static int train(tg_app *app, values *v) {
     if (!v->kind) v->kind = tg_tokenizer_kind_at(0);
     if (!v->vocab && strcmp(v->kind, "chars") != 0) v->vocab = DEFAULT_VOCABULARY;
     tg_context_force(app->ctx, v->force);
-    const int code =
-        tg_traindata_open(app, "--train", &v->train, &none, &out, 1, app->globals.json, &text);
+    const int code = tg_traindata_open(app, "--train", &v->train, &none, NULL, &out, 1,
+                                       app->globals.json, &text);
     if (code != TG_ARGS_GO_ON) return code;
     tg_status s = tg_outfile_open(app->ctx, out, &tg_output_vocabulary, &file);
     if (s == TG_OK) s = tg_tokenizer_train(text, v->kind, (size_t)v->vocab, write_piece, file.file);

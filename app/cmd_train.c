@@ -37,12 +37,13 @@ enum { PLAN_INDENT = 12 };
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family, *tokenizer, *tokens, *template_name, *sweep, *rates;
+    const char *family, *tokenizer, *tokens, *template_name, *sweep, *rates, *mix;
+    tg_mix_part *parts; /* [data.n] of --mix, whose ends are known when the text is; or NULL */
     int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
-    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum;
+    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum, ema;
     int schedule, optimizer;
     uint64_t seed;
     bool quiet, hold_lr, skip_bad_steps, no_save, stop_on_save_error, force;
@@ -54,6 +55,9 @@ static const tg_option text_options[] = {
         "text to train on, taken as bytes; a folder: all texts in it; -: standard input; given "
         "again: more text, joined in this order; FILE.jsonl: conversations, an object with "
         "messages a line, whose answers alone are learnt"),
+    TG_TEXT("--mix", values, mix, "W,W,..",
+            "rows are drawn from each --data by these weights, not evenly from all text: 3,1; the "
+            "end of each one validates; to be given again with --resume"),
     TG_REAL("--val", values, val, 0, 0.9, "FRACTION", "held back for validation, from the end"),
     TG_PATHS("--val-data", values, val_data, "FILE", "validate on this text instead"),
     TG_TEXT("--template", values, template_name, "FILE|NAME",
@@ -126,6 +130,9 @@ static const tg_option run_options[] = {
     TG_CHOICE("--optimizer", values, optimizer, "adamw|muon",
               "muon: the matrices of layers by Muon, everything else by AdamW"),
     TG_REAL("--momentum", values, momentum, 0, 0.999999, "X", "of Muon"),
+    TG_REAL("--ema", values, ema, 0, 0.999999, "X",
+            "the model is an average of the weights that are trained, of which it keeps this share "
+            "a step: 0.999; 0: none"),
     TG_REAL("--beta1", values, beta1, 0, 0.999999, "X", "of AdamW: decay of the gradient's mean"),
     TG_REAL("--beta2", values, beta2, 0, 0.99999999, "X", "of AdamW: decay of its square's mean"),
     TG_REAL("--eps", values, eps, 1e-30, 1, "X", "of AdamW: added to the square root"),
@@ -212,7 +219,7 @@ static const char *const fixed_by_resume[] = {
     "--seed",      "--val",       "--eval-windows", "--skip-bad-steps",
     "--beta1",     "--beta2",     "--eps",          "--row-tokens",
     "--tokenizer", "--tokens",    "--dropout",      "--optimizer",
-    "--momentum",
+    "--momentum",  "--ema",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
@@ -252,6 +259,8 @@ static int check_options(const tg_args *args, const values *v) {
                               "conversations (%s) want a vocabulary with a chat template: "
                               "--from MODEL, or --tokenizer FILE",
                               v->data.item[0]);
+    if (v->mix && tg_trainchats_named(&v->data))
+        return tg_args_refuse(args, "--mix wants texts, not conversations (.jsonl)");
     if (v->template_name && !tg_trainchats_named(&v->data))
         return tg_args_refuse(args, "--template wants conversations: --data FILE.jsonl");
     if (v->tokenizer && v->tokens)
@@ -368,6 +377,7 @@ static tg_train_options train_options(const values *v, const tg_preset *preset) 
     o.dropout = v->dropout;
     o.optimizer = (tg_optimizer)v->optimizer;
     o.momentum = v->momentum;
+    o.ema = v->ema;
     o.seed = v->seed;
     o.val_fraction = v->val;
     o.eval_every = v->eval_every >= 0 ? v->eval_every : eval_interval(&o);
@@ -581,6 +591,7 @@ static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
     if (f->train_tokens != f->train_bytes)
         fprintf(p, ": %s and %s tokens", TG_COUNT(f->train_tokens), TG_COUNT(f->val_tokens));
     fputc('\n', p);
+    if (v->parts) tg_traindata_tell_mix(p, &v->data, v->parts, f->epochs);
     put_plan(app, p, &text);
 }
 
@@ -608,7 +619,9 @@ static void print_plan(tg_app *app, const char *source, const tg_model_config *c
     if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
     fputc(')', p);
     if (f->epochs > 0) fprintf(p, ": %.3g times through the text", f->epochs);
-    fputs(o->optimizer == TG_MUON ? ", by Muon\n" : "\n", p);
+    if (o->optimizer == TG_MUON) fputs(", by Muon", p);
+    if (o->ema > 0) fprintf(p, ", averaged (EMA %g)", o->ema);
+    fputc('\n', p);
     fprintf(p, "  %-9s %s needed, %s free\n", "memory", TG_BYTES(f->memory_bytes),
             TG_BYTES(f->memory_available_bytes));
     if (*out) {
@@ -810,7 +823,7 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
     const char *vocabulary = v->resume ? v->resume : v->from ? v->from : v->tokenizer;
     code = chats ? tg_trainchats_open(app, vocabulary, v->template_name, &v->data, &v->val_data,
                                       !show, &p->text)
-                 : tg_traindata_open(app, "--data", &v->data, &v->val_data, written,
+                 : tg_traindata_open(app, "--data", &v->data, &v->val_data, v->parts, written,
                                      sizeof written / sizeof *written, !show, &p->text);
     if (code != TG_ARGS_GO_ON) return code;
     const uint64_t disk_free = p->files.out[0] ? tg_app_disk_free(p->files.out) : UINT64_MAX;
@@ -840,6 +853,7 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
         .trainer = p->trainer,
         .data = &v->data,
         .val_data = &v->val_data,
+        .mix = v->mix,
         .from = v->resume ? v->resume : v->from,
         .out = saving ? p->files.out : NULL,
         .best =
@@ -903,6 +917,7 @@ int tg_cmd_train(int argc, char **argv) {
                  .dropout = d.dropout,
                  .optimizer = (int)d.optimizer,
                  .momentum = d.momentum,
+                 .ema = d.ema,
                  .weight_decay = d.weight_decay,
                  .beta1 = d.beta1,
                  .beta2 = d.beta2,
@@ -928,6 +943,8 @@ int tg_cmd_train(int argc, char **argv) {
     static tg_sweep values_of_sweep;
     tg_train_options o = d;
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
+    if (code == TG_ARGS_GO_ON && v.mix)
+        code = tg_traindata_mix(&app.args, v.mix, &v.data, &v.parts);
     tg_rates rates;
     if (code == TG_ARGS_GO_ON && v.rates) code = tg_rates_parse(&app.args, v.rates, &rates);
     if (code == TG_ARGS_GO_ON && v.sweep)
@@ -942,6 +959,7 @@ int tg_cmd_train(int argc, char **argv) {
     if (code == TG_ARGS_GO_ON) code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) {
         free_parts(&p);
+        free(v.parts);
         return code;
     }
     /* From here on Ctrl-C is a wish that is read between slices. Before it, it simply ends the
@@ -957,5 +975,6 @@ int tg_cmd_train(int argc, char **argv) {
         if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
     }
     free_parts(&p);
+    free(v.parts);
     return tg_app_end(&app, code);
 }

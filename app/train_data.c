@@ -174,7 +174,8 @@ static int add_folder(gathering *g, const char *folder, int depth) {
 /* ------------------------------------------------------------------------------------ everything
  */
 
-static int add_all(gathering *g, const tg_args_list *list) {
+/* mix NULL, or of the items of the list. */
+static int add_all(gathering *g, const tg_args_list *list, tg_mix_part *mix) {
     for (size_t i = 0; i < list->n; i++) {
         const char *path = list->item[i];
         struct stat info;
@@ -186,6 +187,12 @@ static int add_all(gathering *g, const tg_args_list *list) {
         else
             code = add_file(g, path);
         if (code != TG_ARGS_GO_ON) return code;
+        if (!mix) continue;
+        mix[i].end = tg_text_bytes(g->text);
+        if (mix[i].end > (i ? mix[i - 1].end : 0)) continue;
+        tg_app_error(g->app, "%s %s: want a text in it, as a part of the mix, have 0 bytes",
+                     g->option, path);
+        return TG_EXIT_USAGE;
     }
     return TG_ARGS_GO_ON;
 }
@@ -199,10 +206,10 @@ static void say_passed(const gathering *g) {
 }
 
 int tg_traindata_open(tg_app *app, const char *option, const tg_args_list *data,
-                      const tg_args_list *val, const char *const *written, size_t n_written,
-                      bool quiet, tg_text **out) {
+                      const tg_args_list *val, tg_mix_part *mix, const char *const *written,
+                      size_t n_written, bool quiet, tg_text **out) {
     gathering g = { .app = app, .option = option, .written = written, .n_written = n_written };
-    int code = add_all(&g, data);
+    int code = add_all(&g, data, mix);
     const uint64_t train_bytes = tg_text_bytes(g.text);
     if (code == TG_ARGS_GO_ON && !g.text) {
         tg_app_error(app, "%s %s: want a text in it, have %zu files that are none", option,
@@ -210,7 +217,7 @@ int tg_traindata_open(tg_app *app, const char *option, const tg_args_list *data,
         code = TG_EXIT_USAGE;
     }
     if (code == TG_ARGS_GO_ON && val->n) {
-        code = add_all(&g, val);
+        code = add_all(&g, val, NULL);
         if (code == TG_ARGS_GO_ON && tg_text_bytes(g.text) == train_bytes) {
             tg_app_error(app, "--val-data %s: want a text, have 0 bytes", val->item[0]);
             code = TG_EXIT_USAGE;
@@ -219,8 +226,53 @@ int tg_traindata_open(tg_app *app, const char *option, const tg_args_list *data,
             code == TG_ARGS_GO_ON ? tg_text_hold_back(g.text, train_bytes) : TG_OK;
         if (status != TG_OK) code = tg_app_failed(app, app->ctx, status, TG_READING);
     }
+    if (code == TG_ARGS_GO_ON && mix) {
+        const tg_status status = tg_text_mix(g.text, mix, data->n);
+        if (status != TG_OK) code = tg_app_failed(app, app->ctx, status, TG_READING);
+    }
     if (code == TG_ARGS_GO_ON && !quiet) say_passed(&g);
     if (code != TG_ARGS_GO_ON) tg_text_free(g.text);
     *out = code == TG_ARGS_GO_ON ? g.text : NULL;
     return code;
+}
+
+/* ------------------------------------------------------------------------------------------- mix
+ */
+
+int tg_traindata_mix(const tg_args *args, const char *text, const tg_args_list *data,
+                     tg_mix_part **out) {
+    tg_mix_part *mix = *out = calloc(data->n, sizeof *mix);
+    size_t n = 0;
+    for (const char *at = text; mix; n++) {
+        char *end;
+        const double weight = strtod(at, &end);
+        if (n == data->n || end == at || !(weight > 0 && weight <= 1e9)) break;
+        mix[n].weight = weight;
+        if (*end == '\0' && n + 1 == data->n) return TG_ARGS_GO_ON;
+        if (*end != ',') break;
+        at = end + 1;
+    }
+    free(mix);
+    *out = NULL;
+    return tg_args_refuse(args,
+                          "--mix: want a weight above 0 for each of the %zu --data, divided by "
+                          "commas, have %.60s",
+                          data->n, text);
+}
+
+void tg_traindata_tell_mix(FILE *f, const tg_args_list *data, const tg_mix_part *mix,
+                           double epochs) {
+    double sum = 0;
+    for (size_t i = 0; i < data->n; i++) sum += mix[i].weight;
+    const double all = (double)mix[data->n - 1].end;
+    fprintf(f, "  %-9s", "mix");
+    for (size_t i = 0; i < data->n; i++) {
+        char safe[256];
+        const double share = mix[i].weight / sum;
+        const double bytes = (double)(mix[i].end - (i ? mix[i - 1].end : 0));
+        fprintf(f, "%s %s %.3g %%", i ? "," : "", tg_fmt_safe(safe, sizeof safe, data->item[i]),
+                100 * share);
+        if (epochs > 0) fprintf(f, " (%.3g times)", epochs * share * all / bytes);
+    }
+    fputc('\n', f);
 }

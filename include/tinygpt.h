@@ -452,6 +452,20 @@ TG_API tg_status tg_text_join(tg_text *text, tg_text *more);
 /* The bytes from train_bytes on are the validation part, in place of options.val_fraction. E_ARG:
  * want 1..tg_text_bytes. */
 TG_API tg_status tg_text_hold_back(tg_text *text, uint64_t train_bytes);
+/* One of the parts that a training text is mixed of. */
+typedef struct tg_mix_part {
+    uint64_t end;  /* byte where it ends and the next one begins; the last: where training ends */
+    double weight; /* > 0, its share of the rows is that of the sum of all */
+} tg_mix_part;
+/*
+ * Rows of training are drawn from n parts of the text by their weights, each within one part, in
+ * place of evenly; what is drawn follows from seed and row. The last val_fraction of each part
+ * validates, unless a part is held back, and a mean counts the parts' windows as they are. For a
+ * text that is whole: nothing is joined later. E_ARG: a part is empty, or a weight is no number
+ * above 0. A trainer wants a row's length and one token of each part (E_DATA says which has it
+ * not), and a resumed run the same mix. Not in WebAssembly.
+ */
+TG_API tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n);
 TG_API void tg_text_free(tg_text *text);
 TG_API uint64_t tg_text_bytes(const tg_text *text);
 
@@ -529,6 +543,10 @@ typedef struct tg_train_options {
                            training alone. What falls follows from seed, row and place */
     tg_optimizer optimizer; /* TG_ADAMW */
     double momentum;        /* 0.95   of Muon */
+    double ema; /* 0: none; else < 1: the model is a running average of the weights that are
+                   trained, which the trainer keeps to itself, and so is all that reads the model:
+                   validation, samples, saves. A step takes 1 - ema of the difference, the t-th one
+                   at least 9 / (10 + t) */
 } tg_train_options;
 
 TG_OPTIONS(tg_train_options)

@@ -190,6 +190,31 @@ tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint6
     return TG_OK;
 }
 
+tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n) {
+    if (!text) return TG_E_ARG;
+    ENTER(text->ctx);
+    WANT(text->ctx, parts);
+    tg_ctx *err = &text->ctx->err;
+    if (n < 1 || n > INT32_MAX || text->n_mix || text->train_row)
+        return tg_fail(err, TG_E_ARG, "mix: want a part or more of a text that has none");
+    const uint64_t train = text->held_from ? text->held_from : text->n_bytes;
+    for (size_t k = 0; k < n; k++) {
+        const uint64_t first = k ? parts[k - 1].end : 0, end = k + 1 < n ? parts[k].end : train;
+        if (first >= end || end > train)
+            return tg_fail(err, TG_E_ARG,
+                           "mix: part %zu: want an end in (%" PRIu64 ",%" PRIu64 "], have %" PRIu64,
+                           k + 1, first, train, end);
+        if (!(parts[k].weight > 0 && parts[k].weight <= 1e30))
+            return tg_fail(err, TG_E_ARG, "mix: part %zu: want a weight above 0, have %g", k + 1,
+                           parts[k].weight);
+    }
+    text->mix = tg_alloc(&err->mem, n * sizeof *parts);
+    if (!text->mix) return tg_fail_memory(err, "parts of a mix", n * sizeof *parts);
+    memcpy(text->mix, parts, n * sizeof *parts);
+    text->n_mix = n;
+    return TG_OK;
+}
+
 tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
                            const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
                            tg_chats_info *info, tg_text **out) {

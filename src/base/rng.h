@@ -14,6 +14,7 @@
  *   INIT       ordinal of the tensor       number of the element / 4, in the file's [in,out] order
  *   BATCH      0                           (step * accum + micro) * batch + row
  *   BATCH      1, the order of conversations   epoch * conversations + place
+ *   BATCH      2, the part of a mix            as for 0
  *   DROPOUT    place in the model          number of the element / 4 in its sequence, and
  *                                          the sequence's row of the run: ops/dropout/mask.h
  *   SAMPLE     0                           number of the token in this generation

@@ -135,9 +135,9 @@ static tg_status forecast_text(tg_forecast *f, const tg_model_config *c, tg_text
     return TG_OK;
 }
 
-/* Four flat arrays: weights, gradients, both moments. A save holds three of them (12 bytes a
- * parameter) and its header. On disk there are at worst the file, its .prev and a temporary one,
- * and the same three of the best weights alone. */
+/* Four flat arrays: weights, gradients, both moments; one more beside an average. A save holds all
+ * but the gradients (12 bytes a parameter, or 16) and its header. On disk there are at worst the
+ * file, its .prev and a temporary one, and the same three of the best weights alone. */
 static tg_status fill(tg_context *ctx, const tg_model_config *c, const tg_layout *l, tg_text *text,
                       const tg_train_options *o, const tg_train_plans *plans, const tg_trainer *t,
                       tg_forecast *f) {
@@ -150,8 +150,9 @@ static tg_status fill(tg_context *ctx, const tg_model_config *c, const tg_layout
     const bool validates =
         f->val_bytes > 0 || (text && text->train_row && tg_text_validates(text, o->val_fraction));
     f->best_bytes = o->keep_best && validates ? flat : 0;
-    f->memory_bytes = 4 * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
-    f->save_bytes = 12 * f->params + 65536;
+    f->memory_bytes =
+        (o->ema > 0 ? 5 : 4) * flat + f->best_bytes + f->workspace_bytes + PROGRAM_BYTES;
+    f->save_bytes = (o->ema > 0 ? 16 : 12) * f->params + 65536;
     f->disk_bytes = 3 * f->save_bytes + (o->keep_best ? 3 * 4 * f->params : 0);
     f->flop_per_step = tg_train_flop(c, o);
     f->peak_gflops = ctx->backend == ctx->cpu ? ctx->peak_gflops : 0;

@@ -72,9 +72,13 @@ typedef struct tg_file_tensor {
 
 /* ----------------------------------------------------------------------------------------- file */
 
-/* Names of the optimizer's two moments of a tensor. */
+/* What stands before a tensor's name, by tg_part: the weights themselves, the optimizer's moments
+ * of them, and what is trained where the weights are its average. */
 #define TG_ADAM_M "adam_m."
 #define TG_ADAM_V "adam_v."
+#define TG_RAW    "raw."
+enum { TG_PARTS = 4 };
+extern const char *const tg_part_prefix[TG_PARTS];
 
 /* The part of the file that was read last: at most one chunk. */
 typedef struct tg_file_window {
@@ -96,14 +100,16 @@ typedef struct tg_file {
     int64_t step;            /* training steps done, >= 0 */
     tg_file_dtype dtype;     /* of the weights (v3: of the first one) */
     bool has_moments;        /* adam_m.* and adam_v.* are there for every weight, as f32 */
+    bool has_raw;            /* and raw.* */
     const tg_json *header;   /* the JSON header: an object */
     const char *header_text; /* its text [header_bytes], not terminated */
     size_t header_bytes;
     const uint8_t *keys; /* [keys_bytes] metadata as GGUF has it (load/keys.h); NULL: none */
     size_t keys_bytes;
-    /* Weights in manifest order [manifest.n], then all m, then all v if has_moments. */
+    /* Weights in manifest order [manifest.n], then all m, then all v if has_moments, then all raw
+     * ones if has_raw. */
     const tg_file_tensor *tensor;
-    size_t n_tensors; /* manifest.n or 3 * manifest.n */
+    size_t n_tensors; /* 1, 3 or 4 times manifest.n */
     bool checksummed; /* a CRC for each chunk and a SHA-256 over all (v3) */
     /* ---- */
     tg_arena arena;

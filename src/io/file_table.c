@@ -112,9 +112,13 @@ static const tg_file_tensor *match(const tg_file_tensor *table, const uint32_t *
     return have;
 }
 
-static bool is_moment(const char *name) {
-    return strncmp(name, TG_ADAM_M, strlen(TG_ADAM_M)) == 0 ||
-           strncmp(name, TG_ADAM_V, strlen(TG_ADAM_V)) == 0;
+const char *const tg_part_prefix[TG_PARTS] = { "", TG_ADAM_M, TG_ADAM_V, TG_RAW };
+
+/* The number of its prefix; 0: a weight. */
+static size_t part_of(const char *name) {
+    size_t part = TG_PARTS - 1;
+    while (strncmp(name, tg_part_prefix[part], strlen(tg_part_prefix[part])) != 0) part--;
+    return part;
 }
 
 tg_status tg_file_set_own_table(tg_file *file, const tg_model_config *config,
@@ -124,7 +128,7 @@ tg_status tg_file_set_own_table(tg_file *file, const tg_model_config *config,
     if (!entry) return tg_fail_memory(file->ctx, "manifest", n * sizeof *entry);
     *m = (tg_manifest) { .entry = entry };
     for (size_t i = 0; i < n; i++) {
-        if (is_moment(table[i].name)) continue;
+        if (part_of(table[i].name)) continue;
         if (table[i].n_dims < 1 || table[i].n_dims > 2)
             return tg_fail(file->ctx, TG_E_FORMAT, "%s: tensor %s: want 1 or 2 dimensions, have %u",
                            file->path, table[i].name, (unsigned)table[i].n_dims);
@@ -163,16 +167,18 @@ static void find_strangers(const tg_file_tensor *table, size_t n, const tg_file_
 
 /*
  * One moment is enough to say that the file means to hold them: then all of them are wanted, since
- * a run that resumes with half of its moments is a worse answer than an error.
+ * a run that resumes with half of its moments is a worse answer than an error. So it is with what
+ * is trained beside an average.
  */
 tg_status tg_file_set_tensors(tg_file *file, const tg_file_tensor *table, size_t n) {
-    static const char *const prefixes[] = { "", TG_ADAM_M, TG_ADAM_V };
     const size_t n_weights = file->manifest.n;
-    bool has_moments = false;
-    for (size_t i = 0; i < n && !has_moments; i++) {
-        has_moments = is_moment(table[i].name);
+    size_t last = 0;
+    for (size_t i = 0; i < n; i++) {
+        const size_t part = part_of(table[i].name);
+        if (part > last) last = part;
     }
-    const size_t n_wanted = has_moments ? 3 * n_weights : n_weights;
+    const size_t n_parts = last == TG_PARTS - 1 ? TG_PARTS : last ? 3 : 1;
+    const size_t n_wanted = n_parts * n_weights;
     uint32_t *order = tg_arena_array(&file->arena, n, sizeof *order);
     uint32_t *by_name = tg_arena_array(&file->arena, n_wanted, sizeof *by_name);
     tg_file_tensor *tensor = tg_arena_array(&file->arena, n_wanted, sizeof *tensor);
@@ -186,7 +192,7 @@ tg_status tg_file_set_tensors(tg_file *file, const tg_file_tensor *table, size_t
     size_t n_found =
         0; /* what is missing leaves no hole: the list is only kept if it is complete */
     for (size_t i = 0; i < n_wanted; i++) {
-        const tg_file_tensor *have = match(table, order, n, prefixes[i / n_weights],
+        const tg_file_tensor *have = match(table, order, n, tg_part_prefix[i / n_weights],
                                            &file->manifest.entry[i % n_weights], &c);
         if (have) {
             tensor[n_found++] = *have;
@@ -199,7 +205,8 @@ tg_status tg_file_set_tensors(tg_file *file, const tg_file_tensor *table, size_t
     file->tensor = tensor;
     file->by_name = by_name;
     file->n_tensors = n_wanted;
-    file->has_moments = has_moments;
+    file->has_moments = n_parts > 1;
+    file->has_raw = n_parts == TG_PARTS;
     file->dtype = tensor[0].dtype;
     return TG_OK;
 }

@@ -54,6 +54,7 @@ static const train_field fields[] = {
     FIELD("dropout", NULL, DOUBLE, dropout),
     FIELD("optimizer", NULL, OPTIMIZER, optimizer),
     FIELD("momentum", NULL, DOUBLE, momentum),
+    FIELD("ema", NULL, DOUBLE, ema),
 };
 #undef FIELD
 #define N_FIELDS (sizeof fields / sizeof fields[0])

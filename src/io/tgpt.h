@@ -35,7 +35,7 @@
 /* -------------------------------------------------------------------------- where weights come
  * from */
 
-typedef enum tg_part { TG_PART_WEIGHT, TG_PART_ADAM_M, TG_PART_ADAM_V } tg_part;
+typedef enum tg_part { TG_PART_WEIGHT, TG_PART_ADAM_M, TG_PART_ADAM_V, TG_PART_RAW } tg_part;
 
 /*
  * Weights as the writers ask for them: n_elems elements of tensor number `tensor` (its place in the
@@ -47,6 +47,7 @@ typedef struct tg_weights {
                       float *out);
     void *user;
     bool has_moments; /* false: only TG_PART_WEIGHT is ever asked for */
+    bool has_raw;     /* with moments, in v3 alone: TG_PART_RAW is asked for */
     /* Of another family than TG_META_OWN, v3 alone: what tensors there are. Borrowed. */
     const tg_manifest *manifest;
     /* v3 alone: the section KEYS (load/keys.h) [keys_bytes], borrowed; NULL: none. */
@@ -87,8 +88,9 @@ tg_status tg_tgpt2_saving(tg_ctx *ctx, const char *path, tg_file_kind kind,
 
 /*
  * A whole v3 file in one call: all weights as f32, then, if weights->has_moments, all first and all
- * second moments. meta_json is an object with at least "family", "config" and "step", such as
- * tg_meta_begin_v3 begins; it is checked as a reader would, before anything is written.
+ * second moments, and if has_raw, all of what is trained. meta_json is an object with at least
+ * "family", "config" and "step", such as tg_meta_begin_v3 begins; it is checked as a reader would,
+ * before anything is written.
  */
 tg_status tg_tgpt3_save(tg_ctx *ctx, const char *path, const char *meta_json, size_t meta_bytes,
                         const tg_weights *weights, bool keep_prev);

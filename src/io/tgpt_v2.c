@@ -183,12 +183,12 @@ static tg_status check_manifest(const tg_file *f) {
  */
 static bool add_tensor(tg_file *f, const struct body *body, size_t i, uint64_t body_offset,
                        uint64_t n_blocks, uint64_t *blocks_before, tg_file_tensor *table) {
-    static const char *const prefixes[] = { "", TG_ADAM_M, TG_ADAM_V };
     const tg_manifest_entry *e = &f->manifest.entry[i];
     for (size_t part = 0; part < (body->moments ? 3 : 1); part++) {
         tg_file_tensor *t = &table[part * f->manifest.n + i];
         *t = (tg_file_tensor) {
-            .name = part ? tg_arena_sprintf(&f->arena, "%s%s", prefixes[part], e->name) : e->name,
+            .name =
+                part ? tg_arena_sprintf(&f->arena, "%s%s", tg_part_prefix[part], e->name) : e->name,
             .dtype = body->dtype,
             .n_dims = (uint32_t)e->n_dims,
             .dim = { e->dim[0], e->dim[1], 1, 1 },

@@ -391,18 +391,17 @@ typedef struct v3_saving {
 /* The order of tg_part: prefixes by its numbers. Names of moments are those of the weights with a
  * prefix, by which a reader finds them (file_table.c). */
 static tg_status declare_all(tg_tgpt3_writer *w, size_t n_parts) {
-    static const char *const prefixes[] = { "", TG_ADAM_M, TG_ADAM_V };
     const tg_manifest *m = &w->picture.manifest;
     for (size_t i = 0; i < n_parts * m->n; i++) {
         const tg_manifest_entry *e = &m->entry[i % m->n];
         char name[TGPT3_NAME_MAX + 1];
-        snprintf(name, sizeof name, "%s%s", prefixes[i / m->n], e->name);
+        snprintf(name, sizeof name, "%s%s", tg_part_prefix[i / m->n], e->name);
         TG_TRY(tg_tgpt3_declare(w, name, TG_FILE_F32, (uint32_t)e->n_dims, e->dim));
     }
     return TG_OK;
 }
 
-/* In the order of the declarations: weights first, then all m, then all v. Whoever reads only
+/* In the order of the declarations: weights first, then all m, v and raw ones. Whoever reads only
  * weights reads the front of DATA. */
 static tg_status v3_write(tg_saving *s) {
     const v3_saving *v = (const v3_saving *)s;
@@ -434,7 +433,7 @@ tg_status tg_tgpt3_saving(tg_ctx *ctx, const char *path, const char *meta_json, 
     if (!v) {
         return TG_E_MEMORY;
     }
-    v->n_parts = weights->has_moments ? 3 : 1;
+    v->n_parts = weights->has_raw ? TG_PARTS : weights->has_moments ? 3 : 1;
     v->keep_prev = keep_prev;
     tg_status status = tg_tgpt3_begin(ctx, path, meta_json, meta_bytes, &v->writer);
     if (status == TG_OK) {

@@ -68,8 +68,9 @@ static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     if (f->keys) {
         tg_buf_printf(out, "tokens      of a vocabulary; %zu bytes of metadata\n", f->keys_bytes);
     }
-    tg_buf_printf(out, "training    step %" PRId64 ", %s\n", f->step,
-                  f->has_moments ? "with the optimizer's moments" : "weights only");
+    tg_buf_printf(out, "training    step %" PRId64 ", %s%s\n", f->step,
+                  f->has_moments ? "with the optimizer's moments" : "weights only",
+                  f->has_raw ? "; the weights are an average, kept with what is trained" : "");
     if (meta->final.step >= 0) {
         tg_buf_printf(out, "final loss  %s, validation %s, at step %" PRId64 "\n",
                       loss_text(meta->final.loss, text), loss_text(meta->final.val_loss, other),
@@ -239,16 +240,16 @@ static tg_status compare_tensor(comparison *c, const tg_file_tensor *a, const tg
 }
 
 /* Both tables are in manifest order and complete (file_table.c), so place i is the same tensor in
- * both. Moments are there for all tensors or for none. */
+ * both. Moments are there for all tensors or for none, and so is what an average is of. */
 static tg_status compare_tensors(comparison *c) {
     const tg_file *a = c->file[0], *b = c->file[1];
     const size_t n = a->n_tensors < b->n_tensors ? a->n_tensors : b->n_tensors;
     for (size_t i = 0; i < n && c->line.length == 0; i++) { /* same config: same names and order */
         TG_TRY(compare_tensor(c, &a->tensor[i], &b->tensor[i]));
     }
-    if (c->line.length == 0 && a->has_moments != b->has_moments) {
-        tg_buf_printf(&c->line, "tensor %s is in %s only", (a->has_moments ? a : b)->tensor[n].name,
-                      (a->has_moments ? a : b)->path);
+    if (c->line.length == 0 && a->n_tensors != b->n_tensors) {
+        const tg_file *more = a->n_tensors > n ? a : b;
+        tg_buf_printf(&c->line, "tensor %s is in %s only", more->tensor[n].name, more->path);
     }
     return TG_OK;
 }
@@ -463,6 +464,7 @@ static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *pat
     const tg_weights weights = { .read = read_weights,
                                  .user = in,
                                  .has_moments = in->has_moments,
+                                 .has_raw = in->has_raw,
                                  .manifest = &in->manifest,
                                  .keys = in->keys,
                                  .keys_bytes = in->keys_bytes };

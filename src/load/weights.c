@@ -367,6 +367,7 @@ tg_weights tg_flat_weights(const tg_flat_source *source) {
     return (tg_weights) { .read = read_flat,
                           .user = user,
                           .has_moments = source->part[TG_PART_ADAM_M] != NULL,
+                          .has_raw = source->part[TG_PART_RAW] != NULL,
                           .manifest = &source->layout->manifest,
                           .keys = source->keys ? source->keys->bytes.data : NULL,
                           .keys_bytes = source->keys ? source->keys->bytes.length : 0 };

@@ -147,11 +147,11 @@ tg_status tg_model_opening_go_on(tg_model_opening *o, tg_context *ctx, const cha
                                  double deadline_ms, tg_model **out);
 void tg_model_opening_deinit(tg_model_opening *o);
 
-/* Flat arrays as a source for a writer. m and v NULL: no moments. */
+/* Flat arrays as a source for a writer. NULL: there are none of that part. */
 typedef struct tg_flat_source {
     const tg_layout *layout;
-    const float *part[3]; /* by tg_part */
-    const tg_keys *keys;  /* of the model; NULL: none */
+    const float *part[TG_PARTS]; /* by tg_part */
+    const tg_keys *keys;         /* of the model; NULL: none */
 } tg_flat_source;
 tg_weights tg_flat_weights(const tg_flat_source *source);
 

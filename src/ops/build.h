@@ -168,6 +168,12 @@ static inline tg_value *tg_muon_step(tg_graph *g, tg_value *w, tg_value *x, tg_v
                                      const tg_attr *a) {
     return TG_APPLY(g, muon_step, a, w, x, stats);
 }
+/* New version of an average of weights: average + r (w - average), r = max(rest, 9 / (10 + t)).
+ *   in: average, w, the same shape, stats   step t is a run-time scalar */
+static inline tg_value *tg_ema(tg_graph *g, tg_value *average, tg_value *w, tg_value *stats,
+                               float rest) {
+    return TG_APPLY(g, ema, (&(tg_attr) { .f = { rest } }), average, w, stats);
+}
 /* y = (p x + q z) / max(stats[0], least); z and stats may be NULL */
 static inline tg_value *tg_blend(tg_graph *g, tg_value *x, tg_value *z, tg_value *stats, float p,
                                  float q, float least) {

@@ -2,14 +2,16 @@
 /*
  * checkpoint.c - a whole run as one file, and the very same run out of it.
  *
- * Weights and both moments are tensors of a v3 file; everything else that decides what the next
- * step computes is in its JSON:
+ * Weights and both moments are tensors of a v3 file, and with an average, which the weights are
+ * then, what is trained (raw); everything else that decides what the next step computes is in its
+ * JSON:
  *
  *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/meta.h)
  *   "text": {"bytes", "mark", "crc", "trainBytes"}
  *                                  the text's identity: a resumed run must read the same one. crc
  *                                  is that of all bytes, of texts of up to 64 MB; trainBytes is
- *                                  where a validation part of its own begins
+ *                                  where a validation part of its own begins; "mix" has the end
+ *                                  and weight of each part that rows are drawn from
  *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
  *            "lastValStep", "device", "class", "levers"}, and "gradNorm" while a validation is due,
  *            whose report is that of the step; "ownRates" if a program gave rates of its own
@@ -18,6 +20,7 @@
  * three are what computed the last step (bits.h).
  */
 #include "base/math.h"
+#include "base/str.h"
 #include "runtime/bits.h"
 #include "training/schedule.h"
 #include "training/train.h"
@@ -53,6 +56,15 @@ static void put_text(const tg_trainer *t, tg_json_writer *w) {
     if (t->text->held_from) {
         tg_json_key(w, "trainBytes");
         tg_json_put_uint(w, t->text->held_from);
+    }
+    if (t->text->n_mix) {
+        tg_json_key(w, "mix");
+        tg_json_begin_array(w);
+        for (size_t k = 0; k < t->text->n_mix; k++) {
+            tg_json_put_uint(w, tg_text_part_end(t->text, k));
+            tg_json_put_double(w, t->text->mix[k].weight);
+        }
+        tg_json_end_array(w);
     }
     tg_json_end_object(w);
 }
@@ -134,9 +146,11 @@ static tg_status begin_run(tg_train_saving *s, tg_trainer *t, const char *path) 
     TG_TRY(tg_weights_fetch(t->model));
     TG_TRY(tg_backend_fetch(t->ctx->backend, t->adam_m.data, t->adam_m.bytes));
     TG_TRY(tg_backend_fetch(t->ctx->backend, t->adam_v.data, t->adam_v.bytes));
-    s->source = (tg_flat_source) { &t->model->layout,
-                                   { t->model->weights, t->adam_m.data, t->adam_v.data },
-                                   t->model->keys };
+    if (t->raw.data) TG_TRY(tg_backend_fetch(t->ctx->backend, t->raw.data, t->raw.bytes));
+    s->source =
+        (tg_flat_source) { &t->model->layout,
+                           { t->model->weights, t->adam_m.data, t->adam_v.data, t->raw.data },
+                           t->model->keys };
     return begin_file(s, t, path, &meta, t->step);
 }
 
@@ -256,6 +270,28 @@ static tg_status get_uint(tg_ctx *err, const tg_json *from, const char *key, uin
     return v ? tg_json_uint64(err, v, out) : TG_OK;
 }
 
+/* The mix that the run drew from: its weights, as --mix takes them, go to `want`. */
+static tg_status same_mix(tg_ctx *err, const tg_json *text, const tg_text *t, char want[256],
+                          bool *same) {
+    const tg_json *mix = tg_json_get(text, "mix");
+    size_t k = 0;
+    *want = 0;
+    *same = true;
+    if (mix) TG_TRY(tg_json_want(err, text, "mix", TG_JSON_ARRAY, &mix));
+    for (const tg_json *v = mix ? tg_json_first(mix) : NULL; v; v = tg_json_next(v), k++) {
+        uint64_t end;
+        double weight = 0;
+        TG_TRY(tg_json_uint64(err, v, &end));
+        if ((v = tg_json_next(v)) == NULL) break;
+        TG_TRY(tg_json_double(err, v, &weight));
+        tg_str_append(want, 256, "%s%g", k ? "," : "", weight);
+        *same = *same && k < t->n_mix && end == tg_text_part_end(t, k) &&
+                tg_bits_from_double(weight) == tg_bits_from_double(t->mix[k].weight);
+    }
+    *same = *same && k == t->n_mix;
+    return TG_OK;
+}
+
 /* Another text would not fail later, it would silently be another run. Files of before this have
  * the mark alone, which is of samples. */
 static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
@@ -287,7 +323,14 @@ static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
                        "%s: the run had another validation part: want its own to begin at byte "
                        "%" PRIu64 " (0: a fraction of the text), have %" PRIu64,
                        f->path, train, t->text->held_from);
-    return TG_OK;
+    char want[256];
+    bool same;
+    TG_TRY(same_mix(err, text, t->text, want, &same));
+    if (same) return TG_OK;
+    return tg_fail(err, TG_E_DATA,
+                   "%s: the run drew from its texts in another way: want %s%s, and each --data as "
+                   "it was",
+                   f->path, *want ? "--mix " : "no --mix", want);
 }
 
 /* A longer history than we keep can come from another program; its newest part is taken. */
@@ -347,6 +390,11 @@ static void hand_over(tg_train_opening *o) {
 static tg_status make_run(tg_train_opening *o, tg_context *ctx, tg_text *text, int64_t steps,
                           double deadline_ms) {
     if (!o->meta_read) TG_TRY(read_options(o, steps));
+    if (o->file->has_raw != (o->options.ema > 0))
+        return tg_fail(&ctx->err, TG_E_FORMAT,
+                       "%s: want raw.* tensors if the run has an average (train.ema), and else "
+                       "none, have the contrary",
+                       o->file->path);
     TG_TRY(tg_train_making_go_on(&o->making, ctx, o->model, text, &o->options, deadline_ms,
                                  &o->trainer));
     hand_over(o);
@@ -380,6 +428,8 @@ tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const cha
     const tg_layout *l = &t->model->layout;
     TG_TRY(tg_loading_go_on(&o->adam_m, o->file, l, TG_ADAM_M, t->adam_m.data, deadline_ms));
     TG_TRY(tg_loading_go_on(&o->adam_v, o->file, l, TG_ADAM_V, t->adam_v.data, deadline_ms));
+    if (t->raw.data)
+        TG_TRY(tg_loading_go_on(&o->raw, o->file, l, TG_RAW, t->raw.data, deadline_ms));
     *out = t;
     o->trainer = NULL;
     return TG_OK;

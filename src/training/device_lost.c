@@ -16,13 +16,15 @@
 #include "base/math.h"
 #include "training/train.h"
 
-enum { PARTS = 3 };
+enum { PARTS_MAX = 4 };
 
-/* weights | adam_m | adam_v */
+/* weights | adam_m | adam_v, and with an average raw */
 static void *part(tg_trainer *t, int i) {
-    void *const parts[PARTS] = { t->model->weights, t->adam_m.data, t->adam_v.data };
+    void *const parts[PARTS_MAX] = { t->model->weights, t->adam_m.data, t->adam_v.data,
+                                     t->raw.data };
     return parts[i];
 }
+static int parts_of(const tg_trainer *t) { return t->raw.data ? PARTS_MAX : PARTS_MAX - 1; }
 
 static tg_train_mark mark_of(const tg_trainer *t) {
     return (tg_train_mark) { .step = t->step,
@@ -39,14 +41,14 @@ static tg_train_mark mark_of(const tg_trainer *t) {
 /* Without memory for it the run goes on, and a lost device ends it. */
 static tg_status reserve(tg_trainer *t) {
     if (t->copy.block.data || t->copy.refused) return TG_OK;
-    const size_t bytes = t->model->layout.n_elems * sizeof(float);
-    const tg_status s = tg_block_new(&t->ctx->err, PARTS * bytes, &t->copy.block);
+    const size_t bytes = (size_t)parts_of(t) * t->model->layout.n_elems * sizeof(float);
+    const tg_status s = tg_block_new(&t->ctx->err, bytes, &t->copy.block);
     t->copy.refused = s != TG_OK;
     if (s != TG_E_MEMORY) return s;
     tg_say(&t->ctx->err, TG_LOG_WARNING,
            "no memory for a copy of the run (%zu bytes): if the GPU is lost, the last save is what "
            "is left",
-           PARTS * bytes);
+           bytes);
     tg_ctx_clear(&t->ctx->err);
     return TG_OK;
 }
@@ -59,8 +61,9 @@ tg_status tg_train_copy(tg_trainer *t) {
     TG_TRY(reserve(t));
     if (!t->copy.block.data) return TG_OK;
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
-    for (int i = 0; i < PARTS; i++) TG_TRY(tg_backend_fetch(b, part(t, i), bytes));
-    for (int i = 0; i < PARTS; i++)
+    const int n = parts_of(t);
+    for (int i = 0; i < n; i++) TG_TRY(tg_backend_fetch(b, part(t, i), bytes));
+    for (int i = 0; i < n; i++)
         memcpy((char *)t->copy.block.data + (size_t)i * bytes, part(t, i), bytes);
     t->copy.mark = mark_of(t);
     t->copy.held = true;
@@ -101,7 +104,7 @@ static tg_status restore(tg_trainer *t) {
                        step);
     if (!t->copy.held) return TG_OK;
     set_back(t, &t->copy.mark);
-    for (int i = 0; i < PARTS; i++) {
+    for (int i = 0; i < parts_of(t); i++) {
         memcpy(part(t, i), (char *)t->copy.block.data + (size_t)i * bytes, bytes);
         TG_TRY(tg_backend_touched(t->ctx->backend, part(t, i), bytes));
     }

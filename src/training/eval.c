@@ -33,21 +33,26 @@ static evaluator of_trainer(tg_trainer *t) {
                          .cancel_user = t->cancel_user };
 }
 
-static tg_status begin(const evaluator *v, const tg_split *split, int32_t windows,
-                       tg_eval_state *e) {
-    *e = (tg_eval_state) { .n = tg_eval_windows(split, v->T, windows) };
-    if (e->n == 0)
+/* So many windows (0: all) of those that validate, or of the whole text. */
+static tg_status begin(const evaluator *v, bool whole, int32_t windows, tg_eval_state *e) {
+    const tg_windows *w = v->windows;
+    const uint64_t all = tg_windows_count(w, v->T, whole);
+    *e = (tg_eval_state) { .n = all, .all = all, .whole = whole };
+    if (windows > 0 && (uint64_t)windows < all) e->n = (uint64_t)windows;
+    if (all == 0)
         return tg_fail(&v->ctx->err, TG_E_DATA,
                        "%s: evaluation: want at least %zu %s for a context of %zu tokens, have "
                        "%" PRIu64,
-                       v->windows->text->name, v->T + 1, tg_windows_unit(v->windows), v->T,
-                       split->val);
+                       w->text->name, v->T + 1, tg_windows_unit(w), v->T,
+                       whole ? w->n : w->split.val);
     return TG_OK;
 }
 
-/* The next windows into the rows of a batch. Rows beyond the last window are zeros: valid ids, the
- * same in every run; their losses are computed and left out of the sum. */
-static tg_status fill(const evaluator *v, const tg_split *split, tg_eval_state *e) {
+/* The next windows into the rows of a batch. Window i of n, spread evenly over all: the product is
+ * i * all, not a fraction of doubles, so it cannot round differently elsewhere. Rows beyond the
+ * last window are zeros: valid ids, the same in every run; their losses are computed and left out
+ * of the sum. */
+static tg_status fill(const evaluator *v, tg_eval_state *e) {
     const size_t T = v->T;
     int32_t *tokens = tg_plan_data(&v->plans->eval, v->plans->eval_tokens);
     int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
@@ -55,7 +60,7 @@ static tg_status fill(const evaluator *v, const tg_split *split, tg_eval_state *
     memset(targets, 0, v->batch * T * sizeof *targets);
     e->in_batch = e->n - e->next < v->batch ? e->n - e->next : v->batch;
     for (size_t row = 0; row < e->in_batch; row++)
-        TG_TRY(tg_windows_row(v->windows, tg_eval_start(split, T, e->next + row, e->n), T,
+        TG_TRY(tg_windows_row(v->windows, (e->next + row) * e->all / e->n, e->whole, T,
                               tokens + row * T, targets + row * T));
     return TG_OK;
 }
@@ -80,12 +85,11 @@ static void sum_losses(const evaluator *v, tg_eval_state *e) {
 /* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. The
  * deadline is also looked at between two batches, since a plan that just ended did not ask. sum and
  * tokens only grow by whole batches, so stopping loses nothing. */
-static tg_status go_on(const evaluator *v, const tg_split *split, tg_eval_state *e,
-                       double deadline_ms, double *loss) {
+static tg_status go_on(const evaluator *v, tg_eval_state *e, double deadline_ms, double *loss) {
     const tg_scalars rt = { .accumulate = 0 };
     while (e->next < e->n) {
         if (e->in_batch == 0) {
-            TG_TRY(fill(v, split, e));
+            TG_TRY(fill(v, e));
             e->run = (tg_run) { .next = 0 };
         }
         e->run.deadline_ms = deadline_ms;
@@ -99,15 +103,14 @@ static tg_status go_on(const evaluator *v, const tg_split *split, tg_eval_state 
     return TG_OK;
 }
 
-tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e) {
+tg_status tg_eval_begin(tg_trainer *t, bool whole, tg_eval_state *e) {
     const evaluator v = of_trainer(t);
-    return begin(&v, split, windows, e);
+    return begin(&v, whole, t->o.eval_windows, e);
 }
 
-tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
-                        double *loss) {
+tg_status tg_eval_go_on(tg_trainer *t, tg_eval_state *e, double deadline_ms, double *loss) {
     const evaluator v = of_trainer(t);
-    return go_on(&v, split, e, deadline_ms, loss);
+    return go_on(&v, e, deadline_ms, loss);
 }
 
 /* Validation text if there is some, else all of it. */
@@ -116,10 +119,8 @@ static tg_status evaluating_begin(tg_trainer_evaluating *e, tg_trainer *t) {
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "evaluation: the validation part is shorter than a window of %d tokens",
                        (int)t->o.row_tokens + 1);
-    const tg_split whole = { 0, t->windows.n };
-    e->split = t->split.val > 0 ? t->split : whole;
     tg_train_drop(t);
-    TG_TRY(tg_eval_begin(t, &e->split, t->o.eval_windows, &e->state));
+    TG_TRY(tg_eval_begin(t, t->split.val == 0, &e->state));
     e->begun = true;
     return TG_OK;
 }
@@ -132,7 +133,7 @@ static tg_status evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, doubl
         TG_TRY(tg_train_settle(t, deadline_ms));
         TG_TRY(evaluating_begin(e, t));
     }
-    return tg_eval_go_on(t, &e->split, &e->state, deadline_ms, loss);
+    return tg_eval_go_on(t, &e->state, deadline_ms, loss);
 }
 
 tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
@@ -157,15 +158,15 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     e->text = text;
     e->o = tg_train_options_of(&o, &model->layout.config);
     TG_TRY(tg_train_options_check(&ctx->err, &e->o));
-    const tg_split whole = { 0, text->n_bytes };
-    e->split = tg_text_validates(text, val_fraction) ? tg_text_split(text, val_fraction) : whole;
+    e->whole = !tg_text_validates(text, val_fraction);
     if (text->train_row)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "%s: evaluation without a trainer wants a text, have rows", text->name);
     if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && tg_weights_are_flat(model))
         return tg_windows_begin(&e->windows, model, text, val_fraction);
     e->of_tokens = true;
-    return tg_evaluating_tokens_begin(&e->tokens, ctx, model, text, e->split.train, windows);
+    const uint64_t from = e->whole ? 0 : tg_text_split(text, val_fraction).train;
+    return tg_evaluating_tokens_begin(&e->tokens, ctx, model, text, from, windows);
 }
 
 static evaluator of_model(tg_model_evaluating *e) {
@@ -190,14 +191,14 @@ static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
     tg_plan_place(&e->plans.eval, e->memory.data);
     TG_TRY(tg_weights_bind(e->model, &e->plans.eval));
     e->stage = TG_EVALUATING_RUN;
-    return begin(&v, &e->split, e->o.eval_windows, &e->state);
+    return begin(&v, e->whole, e->o.eval_windows, &e->state);
 }
 
 tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
     if (e->of_tokens) return tg_evaluating_tokens_go_on(&e->tokens, deadline_ms, loss);
     if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
     const evaluator v = of_model(e);
-    return go_on(&v, &e->split, &e->state, deadline_ms, loss);
+    return go_on(&v, &e->state, deadline_ms, loss);
 }
 
 void tg_model_evaluating_deinit(tg_model_evaluating *e) {

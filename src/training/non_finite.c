@@ -89,8 +89,10 @@ static tg_status find(tg_trainer *t, double deadline_ms, char *name, size_t name
                       bool *found) {
     tg_finding *f = &t->finding;
     if (f->stage == TG_FINDING_WEIGHTS) {
-        if (f->at == 0) TG_TRY(tg_weights_fetch(t->model));
-        TG_TRY(find_in_flat(t, deadline_ms, t->model->weights, "weights", name, name_bytes, found));
+        float *weights = tg_train_weights(t);
+        const size_t bytes = t->model->layout.n_elems * sizeof *weights;
+        if (f->at == 0) TG_TRY(tg_backend_fetch(t->ctx->backend, weights, bytes));
+        TG_TRY(find_in_flat(t, deadline_ms, weights, "weights", name, name_bytes, found));
         if (*found) return TG_OK;
         f->stage = TG_FINDING_STEPS;
         f->at = 0;

@@ -104,6 +104,7 @@ void tg_text_delete(tg_text *t) {
         tg_free(&mem, t->part[i].bytes, (size_t)t->part[i].n_bytes);
     }
     tg_free(&mem, t->part, t->n_parts * sizeof *t->part);
+    tg_free(&mem, t->mix, t->n_mix * sizeof *t->mix);
     free_string(&mem, t->name);
     tg_free(&mem, t->window, t->window_room);
     tg_free(&mem, t, sizeof *t);
@@ -156,6 +157,21 @@ static size_t part_at(const tg_text *t, uint64_t offset) {
             high = middle;
     }
     return low;
+}
+
+const char *tg_text_name_at(const tg_text *t, uint64_t offset) {
+    const char *path = t->part[part_at(t, offset)].path;
+    return path ? path : t->name;
+}
+
+size_t tg_text_train_parts(const tg_text *t) { return t->n_mix ? t->n_mix : 1; }
+
+/* A part that is held back may be shorter now than when the text was mixed, which leaves parts of
+ * nothing: whoever wants windows of them says so. */
+uint64_t tg_text_part_end(const tg_text *t, size_t k) {
+    const uint64_t train = t->held_from ? t->held_from : t->n_bytes;
+    if (k >= tg_text_train_parts(t)) return t->n_bytes;
+    return k + 1 < t->n_mix && t->mix[k].end < train ? t->mix[k].end : train;
 }
 
 /* The range is the callers' duty, so a breach is our bug and has its own code; it is still no
@@ -267,16 +283,4 @@ uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train, size_t T
     uint32_t x[4];
     tg_philox(seed, sample, TG_RNG_BATCH, 0, x);
     return tg_rng_below(tg_rng_draw64(x), train - T);
-}
-
-uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted) {
-    const uint64_t all = s->val > 0 ? (s->val - 1) / T : 0;
-    return wanted > 0 && (uint64_t)wanted < all ? (uint64_t)wanted : all;
-}
-
-/* Window i of n, spread evenly over the windows that tile the validation part. The product is i *
- * all, not a fraction of doubles, so it cannot round differently elsewhere. */
-uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n) {
-    const uint64_t all = (s->val - 1) / T;
-    return s->train + i * all / n * T;
 }

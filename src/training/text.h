@@ -43,6 +43,8 @@ struct tg_text {
     uint64_t rows_train;           /* and what rows_split answered it: set before each row */
     double rows_token_bytes;       /* of text, a token that is predicted; 0: not known */
     uint64_t held_from;            /* where a validation part of its own begins; 0: there is none */
+    tg_mix_part *mix;              /* [n_mix] of tg_text_mix; the last one's end is not used */
+    size_t n_mix;                  /* 0: rows are drawn evenly */
     const tg_tok *tok;             /* of tg_text_set_tokenizer; NULL: tokens are bytes */
     uint8_t *window;               /* [window_room] scratch for a row of a batch */
     size_t window_room;
@@ -53,6 +55,13 @@ tg_status tg_text_new_memory(tg_context *ctx, const char *bytes, size_t n_bytes,
 void tg_text_delete(tg_text *t);
 /* The parts of more, which goes, behind those of t. On an error both are as they were. */
 tg_status tg_text_append(tg_text *t, tg_text *more);
+
+/* The text in parts: those that are trained on, one where there is no mix, and one behind them that
+ * validates if it is held back. The byte where part k ends. */
+size_t tg_text_train_parts(const tg_text *t);
+uint64_t tg_text_part_end(const tg_text *t, size_t k);
+/* The file that a byte is of. */
+const char *tg_text_name_at(const tg_text *t, uint64_t offset);
 
 /* Exactly n bytes from offset. */
 tg_status tg_text_read(tg_text *t, uint64_t offset, void *out, size_t n);
@@ -91,12 +100,8 @@ uint64_t tg_tokens_about(const tg_token_sample *s, uint64_t bytes);
 /* The window of T+1 bytes at start, as T inputs and T targets. */
 tg_status tg_text_window(tg_text *t, uint64_t start, size_t T, int32_t *inputs, int32_t *targets);
 
-/* Row `sample` of the batches of a seed: where its window starts in the training part. */
+/* Row `sample` of the batches of a seed: where its window starts in `train` tokens. */
 uint64_t tg_batch_start(uint64_t seed, uint64_t sample, uint64_t train, size_t T);
-
-/* Validation windows: how many of T tokens there are, and where window i of n starts. */
-uint64_t tg_eval_windows(const tg_split *s, size_t T, int32_t wanted);
-uint64_t tg_eval_start(const tg_split *s, size_t T, uint64_t i, uint64_t n);
 
 /* Lint, and the SHA-256 of all bytes, in slices: TG_PENDING until they are done. Deadlines are on
  * tg_time_ms's clock; 0: none. */

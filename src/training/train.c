@@ -33,6 +33,7 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     TG_TRY(want(err, "dropout", o->dropout, 0, 0.99));
     TG_TRY(want(err, "optimizer", o->optimizer, TG_ADAMW, TG_MUON));
     TG_TRY(want(err, "momentum", o->momentum, 0, 0.999999));
+    TG_TRY(want(err, "ema", o->ema, 0, 0.999999));
     TG_TRY(want(err, "weight_decay", o->weight_decay, 0, 100));
     TG_TRY(want(err, "beta1", o->beta1, 0, 0.999999));
     TG_TRY(want(err, "beta2", o->beta2, 0, 0.99999999));
@@ -75,6 +76,10 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
     const size_t bytes = t->model->layout.n_elems * sizeof(float);
     tg_plan_place(p, t->plans.memory_bytes ? t->memory.data : NULL);
     TG_TRY(tg_weights_bind(t->model, p));
+    if (t->raw.data && p != &t->plans.eval) {
+        TG_TRY(tg_plan_bind(p, TG_WEIGHTS_NAME, t->raw.data, bytes));
+        TG_TRY(tg_plan_bind(p, "average", t->model->weights, bytes));
+    }
     TG_TRY(tg_plan_bind(p, "grads", t->grads.data, bytes));
     TG_TRY(tg_plan_bind(p, "adam_m", t->adam_m.data, bytes));
     TG_TRY(tg_plan_bind(p, "adam_v", t->adam_v.data, bytes));
@@ -89,6 +94,7 @@ static tg_status take_memory(tg_trainer *t) {
     TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->grads));
     TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_m));
     TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->adam_v));
+    if (t->o.ema > 0) TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->raw));
     if (best) TG_TRY(tg_runtime_block_take(t->ctx, bytes, &t->best));
     TG_TRY(tg_runtime_block_take(t->ctx, t->plans.memory_bytes, &t->memory));
     t->history = tg_alloc(&t->ctx->err.mem, TG_HISTORY_MAX * sizeof *t->history);
@@ -98,10 +104,17 @@ static tg_status take_memory(tg_trainer *t) {
 }
 
 static tg_status clear_memory(tg_trainer *t, size_t *cleared, double deadline_ms) {
-    tg_block *const blocks[] = { &t->grads, &t->adam_m, &t->adam_v, &t->best, &t->memory };
+    tg_block *const blocks[] = { &t->grads, &t->adam_m, &t->adam_v, &t->raw, &t->best, &t->memory };
     for (; *cleared < sizeof blocks / sizeof blocks[0]; ++*cleared)
         TG_TRY(tg_block_clear(blocks[*cleared], deadline_ms));
+    if (!t->raw.data) return TG_OK;
+    TG_TRY(tg_weights_fetch(t->model));
+    memcpy(t->raw.data, t->model->weights, t->raw.bytes); /* an average of one */
     return TG_OK;
+}
+
+float *tg_train_weights(const tg_trainer *t) {
+    return t->raw.data ? t->raw.data : t->model->weights;
 }
 
 /* Answers that all lie behind the end of their rows: a loss of nothing would be the best of all. */
@@ -119,31 +132,19 @@ static tg_status want_targets(const tg_trainer *t, const char *part, uint64_t fi
 /* Training part and rows are compared here, and not at the first batch. A validation part that is
  * too short is none, without an error: forecast and lint have said so. */
 static tg_status check_windows(tg_trainer *t) {
-    const uint64_t T = (uint64_t)t->o.row_tokens;
+    const size_t T = (size_t)t->o.row_tokens;
     const tg_windows *w = &t->windows;
-    const char *unit = tg_windows_unit(w);
     t->split = w->split;
     if (t->text->train_row) {
-        t->split = (tg_split) { 0, w->n_val_rows ? w->n_val_rows * T + 1 : 0 };
+        t->split.val = w->n_val_rows;
         t->token_bytes = t->val_token_bytes = t->text->rows_token_bytes;
         TG_TRY(want_targets(t, "training", 0, w->rows_train));
         return want_targets(t, "validation", w->rows_train, w->n_val_rows);
     }
-    if (t->split.train < T + 1)
-        return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "%s: the training part has %" PRIu64 " of %zu %s; a context of %" PRIu64
-                       " tokens needs at least %" PRIu64,
-                       t->text->name, t->split.train, w->n, unit, T, T + 1);
-    if (t->text->held_from && t->split.val < T + 1)
-        return tg_fail(&t->ctx->err, TG_E_DATA,
-                       "%s: the validation part has %" PRIu64 " %s; a context of %" PRIu64
-                       " tokens needs at least %" PRIu64,
-                       t->text->name, t->split.val, unit, T, T + 1);
-    if (t->split.val < T + 1) t->split.val = 0;
-    t->token_bytes = (double)tg_windows_bytes(w, 0, t->split.train) / (double)t->split.train;
-    if (t->split.val)
-        t->val_token_bytes =
-            (double)tg_windows_bytes(w, w->split.train, t->split.val) / (double)t->split.val;
+    TG_TRY(tg_windows_want(w, T));
+    if (tg_windows_count(w, T, false) == 0) t->split.val = 0;
+    t->token_bytes = tg_windows_token_bytes(w, false);
+    t->val_token_bytes = tg_windows_token_bytes(w, true);
     return TG_OK;
 }
 
@@ -226,6 +227,7 @@ void tg_train_free(tg_trainer *t) {
     tg_runtime_block_free(t->ctx, &t->grads);
     tg_runtime_block_free(t->ctx, &t->adam_m);
     tg_runtime_block_free(t->ctx, &t->adam_v);
+    tg_runtime_block_free(t->ctx, &t->raw);
     tg_runtime_block_free(t->ctx, &t->best);
     tg_runtime_block_free(t->ctx, &t->memory);
     tg_block_free(&t->copy.block);
@@ -256,8 +258,8 @@ tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro, tg_scalars *
     rt->draw_lo = (uint32_t)first;
     rt->draw_hi = (uint32_t)(first >> 32);
     for (size_t row = 0; row < (size_t)t->o.batch; row++) {
-        TG_TRY(tg_windows_train_row(&t->windows, t->o.seed, first + row, t->split.train, T,
-                                    tokens + row * T, targets + row * T));
+        TG_TRY(tg_windows_train_row(&t->windows, t->o.seed, first + row, T, tokens + row * T,
+                                    targets + row * T));
     }
     return TG_OK;
 }
@@ -494,11 +496,11 @@ static tg_status judge(tg_trainer *t, double deadline_ms) {
 /* May be left and entered again: t->eval keeps the sum and the place. */
 static tg_status validate(tg_trainer *t, double deadline_ms) {
     if (t->phase == TG_PHASE_IDLE) {
-        TG_TRY(tg_eval_begin(t, &t->split, t->o.eval_windows, &t->eval));
+        TG_TRY(tg_eval_begin(t, false, &t->eval));
         t->phase = TG_PHASE_EVAL;
     }
     if (t->phase == TG_PHASE_EVAL) {
-        TG_TRY(tg_eval_go_on(t, &t->split, &t->eval, deadline_ms, &t->eval_loss));
+        TG_TRY(tg_eval_go_on(t, &t->eval, deadline_ms, &t->eval_loss));
         t->phase = TG_PHASE_KEEP;
         t->kept_bytes = 0;
     }

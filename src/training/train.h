@@ -10,6 +10,9 @@
  *   eval plan     tokens, targets -> logits, log-sum-exp: validation
  *
  * State of the optimizer (flat arrays of the layout):   weights | grads | adam_m | adam_v | best
+ * With an average (options.ema) the model's weights are that, and raw is what is trained:
+ *
+ *     grad: raw -> grads        update: raw, grads -> raw; raw -> weights        eval: weights
  *
  *   IDLE -> MICRO -> .. -> MICRO -> UPDATE -> (EVAL -> (KEEP)) -> IDLE
  *                                       |
@@ -66,8 +69,9 @@ typedef enum tg_train_phase {
 
 /* A running validation: may be cut in slices like everything else. */
 typedef struct tg_eval_state {
-    uint64_t next, n; /* windows */
-    double sum;       /* of the tokens' losses */
+    uint64_t next, n, all; /* windows; n of all */
+    bool whole;            /* of the whole text */
+    double sum;            /* of the tokens' losses */
     uint64_t tokens;
     tg_run run;
     uint64_t in_batch; /* windows in the batch that is being run; 0: none */
@@ -119,10 +123,10 @@ struct tg_trainer {
     tg_text_checking text_crc; /* done 0: the text is too long for it */
     tg_train_options o;
     tg_windows windows;                  /* of the text */
-    tg_split split;                      /* theirs; val 0: too short a part to validate on */
+    tg_split split;                      /* theirs; val 0: no window validates */
     double token_bytes, val_token_bytes; /* of text, a token of either part */
     tg_train_plans plans;
-    tg_block grads, adam_m, adam_v, best, memory;
+    tg_block grads, adam_m, adam_v, raw, best, memory; /* raw: with options.ema alone */
     float loss; /* the plans' state "loss": mean over the micro-steps so far */
 
     int64_t step;    /* done */
@@ -196,6 +200,8 @@ tg_status tg_train_want_free(const tg_trainer *t);
  * want_free first. */
 tg_status tg_train_go_on(tg_trainer *t, double deadline_ms, tg_step_report *out);
 tg_status tg_train_poll(tg_trainer *t, double budget_ms, tg_step_report *out);
+/* The weights that are trained: raw, or the model's. */
+float *tg_train_weights(const tg_trainer *t);
 /* False where the weights are partly those of the next step. */
 bool tg_train_steady(const tg_trainer *t);
 /* Finishes what must not be dropped, so that weights and `best` are those of whole steps.
@@ -207,9 +213,8 @@ tg_status tg_train_set_steps(tg_trainer *t, int64_t steps);
 tg_status tg_train_set_validation(tg_trainer *t, int64_t eval_every, int32_t patience);
 
 /* eval.c: TG_OK with the mean in *loss, TG_PENDING or TG_STOPPED with the state kept. */
-tg_status tg_eval_begin(tg_trainer *t, const tg_split *split, int32_t windows, tg_eval_state *e);
-tg_status tg_eval_go_on(tg_trainer *t, const tg_split *split, tg_eval_state *e, double deadline_ms,
-                        double *loss);
+tg_status tg_eval_begin(tg_trainer *t, bool whole, tg_eval_state *e);
+tg_status tg_eval_go_on(tg_trainer *t, tg_eval_state *e, double deadline_ms, double *loss);
 /* Without a trainer, see tg_model_eval, in slices. begin is called once, with a zero-initialised
  * struct; deinit at any time. */
 typedef struct tg_model_evaluating {
@@ -218,7 +223,7 @@ typedef struct tg_model_evaluating {
     tg_text *text;
     tg_train_options o;
     tg_windows windows;
-    tg_split split;
+    bool whole; /* of the text: none of it is held back */
     tg_train_plans plans;
     tg_block memory;
     enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
@@ -235,7 +240,6 @@ void tg_model_evaluating_deinit(tg_model_evaluating *e);
 typedef struct tg_trainer_evaluating {
     bool begun;
     unsigned generation; /* of the device: on another one it begins anew */
-    tg_split split;
     tg_eval_state state;
 } tg_trainer_evaluating;
 tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, double deadline_ms,
@@ -278,7 +282,7 @@ typedef struct tg_train_opening {
     tg_train_options options;
     tg_train_making making;
     tg_trainer *trainer;
-    tg_loading weights, adam_m, adam_v;
+    tg_loading weights, adam_m, adam_v, raw;
 } tg_train_opening;
 tg_status tg_train_opening_go_on(tg_train_opening *o, tg_context *ctx, const char *path,
                                  tg_text *text, int64_t steps, double deadline_ms,

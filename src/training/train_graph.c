@@ -68,6 +68,7 @@ typedef struct updating {
     const tg_layout *l;
     const tg_train_options *o;
     tg_value *weights, *grads, *m, *v, *loss;
+    tg_value *average; /* NULL: there is none */
     tg_value *stats;
 } updating;
 
@@ -75,6 +76,14 @@ typedef struct updating {
 static tg_value *range(const updating *u, tg_value *state, size_t begin, size_t end) {
     if (end - begin == u->l->n_elems) return state;
     return tg_view(u->g, state, begin, tg_type_1d(TG_F32, end - begin), state->name);
+}
+
+/* new_w, elements of the flat array from `at` on, as they are behind the update. */
+static void average(const updating *u, tg_value *new_w, size_t at) {
+    if (!u->average) return;
+    const bool all = tg_type_elems(&new_w->type) == u->l->n_elems;
+    tg_value *part = all ? u->average : tg_view(u->g, u->average, at, new_w->type, "average");
+    tg_ema(u->g, part, new_w, u->stats, (float)(1 - u->o->ema));
 }
 
 /* Decayed parameters lie in front in the flat array (model/layout.h), so one number says which they
@@ -86,8 +95,9 @@ static void adamw(const updating *u, size_t begin, size_t end) {
     const tg_attr a = { .i = { (int32_t)decayed },
                         .f = { (float)u->o->beta1, (float)u->o->beta2, (float)u->o->eps,
                                (float)u->o->weight_decay } };
-    tg_adamw(u->g, range(u, u->weights, begin, end), range(u, u->grads, begin, end),
-             range(u, u->m, begin, end), range(u, u->v, begin, end), u->stats, &a);
+    tg_value *w = tg_adamw(u->g, range(u, u->weights, begin, end), range(u, u->grads, begin, end),
+                           range(u, u->m, begin, end), range(u, u->v, begin, end), u->stats, &a);
+    average(u, w, begin);
 }
 
 /*
@@ -142,6 +152,7 @@ static bool muon(const updating *u, const tg_param *p) {
         a.f[1] = (float)u->o->weight_decay;
         w = tg_muon_step(g, w, orthogonalised(u, tg_out(m, 1)), u->stats, &a);
     }
+    if (w) average(u, w, p->offset_elems);
     tg_graph_scope(g, "%s", "");
     return w != NULL;
 }
@@ -155,6 +166,7 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
     u.grads = flat(g, l, "grads");
     u.m = flat(g, l, "adam_m");
     u.v = flat(g, l, "adam_v");
+    if (o->ema > 0) u.average = flat(g, l, "average");
     u.loss = tg_state(g, "loss", tg_type_scalar(TG_F32));
     u.stats = p->stats = tg_grad_norm(g, u.grads, u.loss, (float)o->clip);
     if (l->n_decayed > INT32_MAX)

@@ -4,6 +4,7 @@
  */
 #include "training/windows.h"
 
+#include "base/rng.h"
 #include "base/time.h"
 
 /* A piece of a text that becomes ids at once; longer ones where no border is found in it. */
@@ -15,6 +16,30 @@ tg_status tg_windows_want_rows(tg_ctx *err, const tg_text *text, const tg_tok *t
                    "%s: want a model with a row for each of the %zu tokens that its texts become, "
                    "have %zu",
                    text->name, tg_tok_count(tok), V);
+}
+
+/* What a part holds, once it is known where it ends. */
+static void split_part(tg_windows *w, size_t k, uint64_t end) {
+    tg_stretch *p = &w->part[k];
+    tg_split s = tg_split_of(end - p->first, w->val_fraction);
+    if (k >= tg_text_train_parts(w->text))
+        s = (tg_split) { 0, end - p->first };
+    else if (w->text->held_from)
+        s = (tg_split) { end - p->first, 0 };
+    p->train = s.train;
+    p->val = s.val;
+    w->split.train += s.train;
+    w->split.val += s.val;
+    if (k + 1 < w->n_parts) p[1].first = end;
+}
+
+static tg_status make_parts(tg_windows *w) {
+    const size_t n = tg_text_train_parts(w->text) + (w->text->held_from > 0);
+    w->part = tg_alloc(&w->text->ctx->err.mem, n * sizeof *w->part);
+    if (!w->part) return tg_fail_memory(&w->text->ctx->err, "parts of a text", n * sizeof *w->part);
+    w->n_parts = n;
+    w->part[0] = (tg_stretch) { .first = 0 };
+    return TG_OK;
 }
 
 tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
@@ -32,8 +57,9 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
         w->rows_train = text->rows_split(text->rows_user, val_fraction, &w->n_val_rows);
     if (text->train_row) return TG_OK;
     TG_TRY(tg_windows_want_rows(&text->ctx->err, text, tok, V));
+    TG_TRY(make_parts(w));
     if (bytes) {
-        w->split = tg_text_split(text, val_fraction);
+        for (size_t k = 0; k < w->n_parts; k++) split_part(w, k, tg_text_part_end(text, k));
         w->n = (size_t)text->n_bytes;
         return TG_OK;
     }
@@ -47,6 +73,7 @@ void tg_windows_deinit(tg_windows *w) {
     if (!w->begun) return;
     const tg_mem mem = w->text->ctx->err.mem;
     tg_free(&mem, w->ids, w->room * (w->wide ? 4 : 2));
+    tg_free(&mem, w->part, w->n_parts * sizeof *w->part);
     tg_buf_deinit(&w->piece);
     tg_ids_deinit(&w->of_piece);
     *w = (tg_windows) { .n = 0 };
@@ -73,8 +100,8 @@ static tg_status keep(tg_windows *w) {
     return TG_OK;
 }
 
-/* The next piece, up to a border, or to `end`, where a part of the text ends: a validation text of
- * its own begins anew there. */
+/* The next piece, up to a border, or to `end`, where a part of the text ends: the next one begins
+ * anew there. */
 static tg_status read_piece(tg_windows *w, uint64_t end, size_t *n) {
     const uint64_t left = end - w->done;
     const bool cuts = tg_tok_has_borders(w->tok);
@@ -92,7 +119,7 @@ static tg_status read_piece(tg_windows *w, uint64_t end, size_t *n) {
 
 static tg_status encode_piece(tg_windows *w) {
     const tg_text *t = w->text;
-    const uint64_t end = w->done < t->held_from ? t->held_from : t->n_bytes;
+    const uint64_t end = tg_text_part_end(t, w->at_part);
     size_t n;
     TG_TRY(read_piece(w, end, &n));
     w->of_piece.n = 0;
@@ -100,20 +127,18 @@ static tg_status encode_piece(tg_windows *w) {
                          tg_tok_encode(&t->ctx->err, w->tok, w->piece.data, n, 0, &w->of_piece)));
     TG_TRY(keep(w));
     w->done += n;
-    if (w->done == t->held_from) w->split.train = w->n;
     return TG_OK;
 }
 
 tg_status tg_windows_go_on(tg_windows *w, double deadline_ms) {
     if (!w->tok) return TG_OK;
-    while (w->done < w->text->n_bytes) {
-        TG_TRY(encode_piece(w));
-        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    for (; w->at_part < w->n_parts; w->at_part++) {
+        while (w->done < tg_text_part_end(w->text, w->at_part)) {
+            TG_TRY(encode_piece(w));
+            if (tg_time_over(deadline_ms)) return TG_PENDING;
+        }
+        split_part(w, w->at_part, w->n);
     }
-    if (w->text->held_from)
-        w->split.val = w->n - w->split.train;
-    else
-        w->split = tg_split_of(w->n, w->val_fraction);
     tg_buf_deinit(&w->piece);
     tg_ids_deinit(&w->of_piece);
     return TG_OK;
@@ -143,16 +168,47 @@ static tg_status ask(const tg_windows *w, tg_row_fn row, uint64_t n, size_t T, i
     return TG_OK;
 }
 
-tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, uint64_t train,
-                               size_t T, int32_t *inputs, int32_t *targets) {
-    w->text->rows_seed = seed;
-    if (w->text->train_row) return ask(w, w->text->train_row, sample, T, inputs, targets);
-    return tg_windows_row(w, tg_batch_start(seed, sample, train, T), T, inputs, targets);
+/* Windows that tile n tokens. */
+static uint64_t tiles(uint64_t n, size_t T) { return n > 0 ? (n - 1) / T : 0; }
+
+tg_status tg_windows_want(const tg_windows *w, size_t T) {
+    const tg_text *t = w->text;
+    const size_t n_train = tg_text_train_parts(t);
+    char which[48] = "";
+    for (size_t k = 0; k < w->n_parts; k++) {
+        const tg_stretch *p = &w->part[k];
+        const bool trains = k < n_train;
+        const uint64_t has = trains ? p->train : p->val;
+        if (has > T) continue;
+        if (t->n_mix && trains) snprintf(which, sizeof which, " of part %zu of the mix", k + 1);
+        return tg_fail(&t->ctx->err, TG_E_DATA,
+                       "%s: the %s part%s has %" PRIu64 " of %zu %s; a context of %zu tokens needs "
+                       "at least %zu",
+                       t->n_mix ? tg_text_name_at(t, k ? tg_text_part_end(t, k - 1) : 0) : t->name,
+                       trains ? "training" : "validation", which, has, w->n, tg_windows_unit(w), T,
+                       T + 1);
+    }
+    return TG_OK;
 }
 
-tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
-                         int32_t *targets) {
-    if (w->text->train_row) return ask(w, w->text->val_row, start / T, T, inputs, targets);
+/* The part that a row of a mix is of: the first whose share of the draws reaches beyond u. */
+static const tg_stretch *draw_part(const tg_windows *w, uint64_t seed, uint64_t sample) {
+    const tg_text *t = w->text;
+    double sum = 0, upto = 0;
+    size_t k = 0;
+    if (t->n_mix > 1) {
+        uint32_t x[4];
+        tg_philox(seed, sample, TG_RNG_BATCH, 2, x);
+        for (size_t i = 0; i < t->n_mix; i++) sum += t->mix[i].weight;
+        const double u = tg_rng_uniform(x[0]) * sum;
+        while (k + 1 < t->n_mix && (upto += t->mix[k].weight) <= u) k++;
+    }
+    return &w->part[k];
+}
+
+/* The window at a token. */
+static tg_status read_window(const tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
+                             int32_t *targets) {
     if (!w->tok) return tg_text_window(w->text, start, T, inputs, targets);
     if (start > w->n || T >= w->n - start)
         return tg_fail(&w->text->ctx->err, TG_E_INTERNAL,
@@ -166,15 +222,44 @@ tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *input
     return TG_OK;
 }
 
-uint64_t tg_windows_bytes(const tg_windows *w, uint64_t first, uint64_t n) {
-    if (!w->tok) return n;
-    uint64_t bytes = 0;
-    for (uint64_t i = first; i < first + n; i++) {
-        size_t length;
-        tg_tok_bytes(w->tok, id_at(w, i), &length);
-        bytes += length;
+tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, size_t T,
+                               int32_t *inputs, int32_t *targets) {
+    w->text->rows_seed = seed;
+    if (w->text->train_row) return ask(w, w->text->train_row, sample, T, inputs, targets);
+    const tg_stretch *p = draw_part(w, seed, sample);
+    return read_window(w, p->first + tg_batch_start(seed, sample, p->train, T), T, inputs, targets);
+}
+
+uint64_t tg_windows_count(const tg_windows *w, size_t T, bool whole) {
+    if (w->text->train_row) return w->n_val_rows;
+    if (whole) return tiles(w->n, T);
+    uint64_t n = 0;
+    for (size_t k = 0; k < w->n_parts; k++) n += tiles(w->part[k].val, T);
+    return n;
+}
+
+tg_status tg_windows_row(tg_windows *w, uint64_t i, bool whole, size_t T, int32_t *inputs,
+                         int32_t *targets) {
+    if (w->text->train_row) return ask(w, w->text->val_row, i, T, inputs, targets);
+    if (whole) return read_window(w, i * T, T, inputs, targets);
+    const tg_stretch *p = w->part;
+    for (uint64_t n; i >= (n = tiles(p->val, T)) && p + 1 < w->part + w->n_parts; p++) i -= n;
+    return read_window(w, p->first + p->train + i * T, T, inputs, targets);
+}
+
+double tg_windows_token_bytes(const tg_windows *w, bool val) {
+    const uint64_t n = val ? w->split.val : w->split.train;
+    uint64_t bytes = w->tok ? 0 : n;
+    for (size_t k = 0; w->tok && k < w->n_parts; k++) {
+        const tg_stretch *p = &w->part[k];
+        const uint64_t first = p->first + (val ? p->train : 0);
+        for (uint64_t i = first; i < first + (val ? p->val : p->train); i++) {
+            size_t length;
+            tg_tok_bytes(w->tok, id_at(w, i), &length);
+            bytes += length;
+        }
     }
-    return bytes;
+    return n ? (double)bytes / (double)n : 0;
 }
 
 const char *tg_windows_unit(const tg_windows *w) { return w->tok ? "tokens" : "bytes"; }

@@ -12,14 +12,24 @@
  * Of the text itself one piece is in memory at a time, if the tokenizer has borders to cut at
  * (tok/border.c); the ids are those of the whole text in any case.
  *
+ * A text has parts, one where nobody mixes it (tg_text_mix); a window lies within one of them.
+ * Those that validate tile the ends of all parts:
+ *
+ *     | part 0: trained on     | w0 w1 . | part 1                | w2 w3 w4 |
+ *
  * Rows of the caller's own (tg_text_of_rows) come from its functions, by their numbers: training
- * has no end, and validation row i begins at "token" i * T.
+ * has no end, and number i validates.
  */
 #ifndef TG_TRAINING_WINDOWS_H
 #define TG_TRAINING_WINDOWS_H
 
 #include "load/weights.h"
 #include "training/text.h"
+
+/* A part in tokens: [first, first + train) are trained on, `val` behind them validate. */
+typedef struct tg_stretch {
+    uint64_t first, train, val;
+} tg_stretch;
 
 typedef struct tg_windows {
     tg_text *text;
@@ -28,11 +38,14 @@ typedef struct tg_windows {
     size_t vocab;      /* V */
     double val_fraction;
     uint64_t rows_train, n_val_rows; /* of rows: this run's, as others may share the text */
-    tg_split split;                  /* in tokens; zeros until they are known */
-    void *ids;                       /* u16 or u32 [room], n of them are there */
+    tg_stretch *part;                /* [n_parts], in tokens; zeros until they are known */
+    size_t n_parts;
+    tg_split split; /* the sums of all parts */
+    void *ids;      /* u16 or u32 [room], n of them are there */
     bool wide;
     size_t n, room;
     uint64_t done;   /* bytes of the text that have become ids */
+    size_t at_part;  /* they lie in */
     tg_buf piece;    /* of the text */
     tg_ids of_piece; /* its ids */
     bool begun;
@@ -47,15 +60,19 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
 tg_status tg_windows_go_on(tg_windows *w, double deadline_ms);
 void tg_windows_deinit(tg_windows *w); /* also of one that is all zeros */
 
+/* E_DATA: a part that is trained on, or one that is held back, has no window of T tokens. */
+tg_status tg_windows_want(const tg_windows *w, size_t T);
 /* Row `sample` of the batches of a seed (tg_batch_start), inputs [T] and targets [T]. */
-tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, uint64_t train,
-                               size_t T, int32_t *inputs, int32_t *targets);
-/* The window of T tokens at start: inputs [T], targets [T]. start + T + 1 is at most the number of
- * tokens. */
-tg_status tg_windows_row(tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
+tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, size_t T,
+                               int32_t *inputs, int32_t *targets);
+/* How many windows of T tokens validate, or tile the whole text. */
+uint64_t tg_windows_count(const tg_windows *w, size_t T, bool whole);
+/* Number i of them: inputs [T], targets [T]. */
+tg_status tg_windows_row(tg_windows *w, uint64_t i, bool whole, size_t T, int32_t *inputs,
                          int32_t *targets);
-/* Bytes of text that tokens [first, first + n) stand for. */
-uint64_t tg_windows_bytes(const tg_windows *w, uint64_t first, uint64_t n);
+/* Bytes of text that a token stands for, of those that validate or are trained on; 0: there are
+ * none. */
+double tg_windows_token_bytes(const tg_windows *w, bool val);
 /* "tokens" or "bytes", what messages count. */
 const char *tg_windows_unit(const tg_windows *w);
 

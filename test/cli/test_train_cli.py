@@ -655,6 +655,33 @@ def evaluations():
                        ("a" + "\tb" * 17, "at most 16")):
         write("bad.tsv", ("fine\tfine\n" + line + "\n").encode())
         expect(tinygpt("eval", "a.tinygpt", "--suite", "bad.tsv"), 2, says, err=r"bad\.tsv: line 2: .*" + says)
+    forms = (
+        {"question": "xx", "choices": {"text": ["and", "qzk", "the"], "label": ["A", "B", "C"]}, "answerKey": "C"},
+        {"question": {"stem": "xx", "choices": [{"text": "and", "label": "1"}, {"text": "the", "label": "2"},
+                                                {"text": "qzk", "label": "3"}]}, "answerKey": "2"},
+        {"ctx": "xx", "endings": [" and", " qzk ", "the"], "label": "2"},
+        {"question": "xx", "choices": ["the", "and", "qzk"], "answer": 0},
+        {"prompt": "xx", "options": ["and", "the", "qzk"], "answer": "B"},
+        {"query": "xx", "choices": ["and", "the", "qzk"], "gold": 1},
+        {"input": "xx", "choices": ["and", "qzk", "the"], "answer": "the"},
+        {"goal": "xx", "sol1": "qzk", "sol2": "the", "label": 1},
+        {"prompt": "a\tb\\\nc", "completion": "th\\e"}, {"text": "xx yy the"})
+    told = [("xx\tthe\tand\tqzk", 3)] * 2 + [("xx\tthe\tand\tqzk", 3), ("xx\tthe\tand\tqzk", 3)] + [
+        ("xx\tthe\tand\tqzk", 3)] * 3 + [("xx\tthe\tqzk", 2), ("a\\tb\\\\\\nc\tth\\\\e", 1), ("xx yy\tthe", 1)]
+    write("f.jsonl", ("\n".join(json.dumps(form) for form in forms) + "\n\n").encode())
+    write("f.tsv", "".join(line + "\n" for line, _ in told).encode())
+    want = tinygpt("eval", "a.tinygpt", "--suite", "f.tsv", "--json").json_lines()
+    have = tinygpt("eval", "a.tinygpt", "--suite", "f.jsonl", "--json").json_lines()
+    equal([len(row["logprobs"]) for row in have[:-1]], [n for _, n in told], "answers of each form")
+    equal(have, want, "JSON Lines are the same questions")
+    for line, says in (("{", "line 2"), ('{"question": "a"}', "want answers"), ('{"choices": ["a"], "answer": 0}', "want a question"),
+                       ('{"question": "a", "choices": ["b", "c"], "answer": "d"}', "want the right answer"),
+                       ('{"question": "a", "choices": ["b", "c"], "answer": 2}', "want the right answer"),
+                       ('{"question": "a", "answer": "b"}, {"a": 1}', "want one object"), ("[1]", "want one object"),
+                       ('{"question": "a", "answer": "b\\u0000"}', "zero byte"),
+                       (json.dumps({"question": "a", "choices": ["b"] * 17, "answer": 0}), "at most 16")):
+        write("bad.jsonl", (json.dumps(forms[0]) + "\n" + line + "\n").encode())
+        expect(tinygpt("eval", "a.tinygpt", "--suite", "bad.jsonl"), 2, says, err=r"bad\.jsonl: line 2: .*" if says == "line 2" else r"bad\.jsonl: line 2: .*" + says)
     write("none.tsv", b"\n\n")
     expect(tinygpt("eval", "a.tinygpt", "--suite", "none.tsv"), 2, "no questions", err="have none")
     expect(tinygpt("eval", "a.tinygpt", "--suite", "q.tsv", "--data", "t.txt"), 2, "both", err="contradicts")
@@ -663,6 +690,55 @@ def evaluations():
     few = os.path.join(TOP, "test", "golden", "lm", "granite")
     for how in (("--data", "t.txt"), ("--data", "t.txt", "--losses"), ("--suite", "q.tsv")):
         expect(tinygpt("eval", few, *how), 2, "ids beyond the rows", err="a row for each of the 256 tokens")
+
+
+def mixes():
+    """train --mix: said in the plan, kept for the resumed run, and refused where a part is of no use."""
+    data = read(text_file())
+    os.mkdir("books")
+    for name, text in (("books/a.txt", data[:3000]), ("books/b.txt", data[3000:5000]), ("c.txt", data[5000:9000]),
+                       ("short.txt", data[:9]), ("empty.txt", b"")):
+        write(name, text)
+    to = ("train", "--data", "books", "--data", "c.txt")
+    tokens = ("--tokens", "chars", "--layers", "1", "--width", "16", "--heads", "2", "--ctx", "16", "--batch", "2")
+    for size in (TINY, tokens):
+        mix = (*to, *size, "--mix", "3,1", "--sample-every", "0")
+        whole_run = tinygpt(*mix, "--steps", "8", "--no-save", "--json").json_lines()
+        expect(tinygpt(*mix, "--steps", "4", "--out", "a.tinygpt"), 0, "half of it", out=[r"mix +books 75 % \(.* times\), c\.txt 25 %"])
+        r = tinygpt(*to, "--mix", "3,1", "--resume", "a.tinygpt", "--steps", "8", "--json")
+        expect(r, 0, "the other half")
+        equal(r.json_lines()[-2]["hash"], whole_run[-2]["hash"], "is the same run")
+        equal(r.json_lines()[-2]["val"], whole_run[-2]["val"], "and its validation")
+        r = tinygpt(*to, *size, "--steps", "8", "--no-save", "--json").json_lines()
+        check(r[-2]["hash"] != whole_run[-2]["hash"], "evenly it is another run")
+    expect(tinygpt(*to, "--resume", "a.tinygpt"), 2, "another mix", err="want --mix 3,1")
+    for bad in ("3", "3,1,1", "3,0", "3,-1", "3,nan", "3,", ",1", "3;1", "x,1"):
+        expect(tinygpt(*to, *TINY, "--mix", bad), 2, f"--mix {bad}", err="--mix: want a weight above 0 for each of the 2")
+    expect(tinygpt("train", "--data", "c.txt", "--data", "empty.txt", *TINY, "--mix", "1,1", "--no-save"), 2, "an empty part",
+           err=r"empty\.txt: want a text in it")
+    expect(tinygpt("train", "--data", "c.txt", "--data", "short.txt", *TINY, "--mix", "1,1", "--no-save"), 2, "a short part",
+           err=r"short\.txt: the training part of part 2 of the mix has")
+    write("d.jsonl", b"{}")
+    expect(tinygpt("train", "--data", "d.jsonl", "--from", "a.tinygpt", "--mix", "1"), 2, "of conversations", err="wants texts")
+
+
+def averages():
+    """train --ema: the model is the average, also in the file, and a resumed run is the run."""
+    to = ("--lr", "1e-2", "--eval-every", "4", "--ema", "0.9")
+    rows = train("--steps", "8", "--no-save", "--json", *to).json_lines()
+    expect(tinygpt("train", "--data", text_file(), *TINY, "--sample-every", "0", "--steps", "4", "--out", "a.tinygpt", *to), 0,
+           "half of it", out=[r"averaged \(EMA 0\.9\)"])
+    expect(tinygpt("info", "a.tinygpt"), 0, "info", out=["the weights are an average"])
+    half = tinygpt("eval", "a.tinygpt", "--data", text_file(), "--val", "0.1", "--windows", "64", "--json").json()
+    equal(half["loss"], rows[3]["val"], "whoever opens the file has what was validated")
+    expect(tinygpt("convert", "a.tinygpt", "b.tinygpt", "--format", "v3"), 0, "a copy")
+    expect(tinygpt("verify", "a.tinygpt", "b.tinygpt"), 0, "which is the same run")
+    again = resume("b.tinygpt", "--steps", "8", "--json")
+    expect(again, 0, "the other half")
+    equal((again.json_lines()[-2]["hash"], again.json_lines()[-2]["val"]), (rows[-2]["hash"], rows[-2]["val"]), "is the same run")
+    plain = train("--steps", "8", "--no-save", "--json", "--lr", "1e-2", "--eval-every", "4").json_lines()
+    check(plain[-2]["hash"] == rows[-2]["hash"] and plain[-2]["val"] != rows[-2]["val"], "training is as without")
+    expect(resume("a.tinygpt", "--ema", "0.5"), 2, "another one", err="--ema cannot be changed")
 
 
 def rates_by_a_table():
@@ -688,5 +764,5 @@ def rates_by_a_table():
 main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
-     conversations, sweeps, evaluations,
+     conversations, sweeps, evaluations, mixes, averages,
      rates_by_a_table, verify_names_the_difference, help_and_version)

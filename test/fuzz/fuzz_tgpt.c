@@ -14,7 +14,7 @@ static void read_everything(tg_ctx *ctx, tg_file *f) {
     float piece[257]; /* odd, so that pieces begin anywhere within a block */
     tg_meta meta;
     (void)tg_meta_read(f, &meta);
-    PROMISE(f->n_tensors == f->manifest.n * (f->has_moments ? 3 : 1));
+    PROMISE(f->n_tensors == f->manifest.n * (f->has_raw ? 4 : f->has_moments ? 3 : 1));
     PROMISE(f->step >= 0 && f->manifest.elems > 0);
     for (size_t i = 0; i < f->n_tensors; i++) {
         const tg_file_tensor *t = &f->tensor[i];

@@ -214,7 +214,8 @@ static void runs_share_conversations(void **state) {
         if (shared) OK(r.ctx, tg_trainer_new(r.ctx, r.model, r.text, &o, &other));
         hash[shared] = steps_until(&r, 8).loss_hash;
         int32_t ids[24], targets[24];
-        assert_int_equal(tg_windows_row(&r.trainer->windows, 4 * 24, 24, ids, targets), TG_E_DATA);
+        assert_int_equal(tg_windows_row(&r.trainer->windows, 4, false, 24, ids, targets),
+                         TG_E_DATA);
         tg_trainer_free(other);
         end_run(&r);
     }

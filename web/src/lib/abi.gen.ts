@@ -278,6 +278,13 @@ export const STRUCTS = {
       nBytes: ['ptr', 8, 16],
     },
   },
+  tg_mix_part: {
+    size: [16, 16],
+    members: {
+      end: ['u64', 0, 0],
+      weight: ['f64', 8, 8],
+    },
+  },
   tg_chats_info: {
     size: [40, 40],
     members: {
@@ -289,7 +296,7 @@ export const STRUCTS = {
     },
   },
   tg_train_options: {
-    size: [184, 184],
+    size: [192, 192],
     members: {
       structBytes: ['ptr', 0, 0],
       steps: ['i64', 8, 8],
@@ -317,6 +324,7 @@ export const STRUCTS = {
       dropout: ['f64', 160, 160],
       optimizer: ['i32', 168, 168],
       momentum: ['f64', 176, 176],
+      ema: ['f64', 184, 184],
     },
   },
   tg_step_report: {
