@@ -71,7 +71,7 @@ function checkKernels(w, { ctx, call, out }, build) {
 }
 
 /* Families that modules have no room for (the Makefile's WASM_LACKS_FAMILIES): refused by name. */
-const LACKED = {};
+const LACKED = { 'qwen35.gguf': /architecture: want one of.* have 'qwen35'/ };
 
 function isRefused(w, { ctx, made }, name) {
     try {
