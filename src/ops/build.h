@@ -252,6 +252,42 @@ static inline tg_value *tg_sigmoid_gate_grad(tg_graph *g, tg_value *x, tg_value 
                                              tg_value *dy) {
     return TG_APPLY(g, sigmoid_gate_grad, NULL, x, gate, dy);
 }
+/*
+ * Routed experts (ops/experts). Of logits [..,E] the k greatest of each row: out 0 weights [..,k],
+ * out 1 ids [..,k] i32.   i[0] k, i[1] share: 0 softmax of the k, 1 of all E
+ */
+static inline tg_value *tg_route(tg_graph *g, tg_value *logits, int32_t k, int32_t share) {
+    return TG_APPLY(g, route, (&(tg_attr) { .i = { k, share } }), logits);
+}
+/* dlogits [..,E]   in: logits, weights, ids, dweights   a: of the route */
+static inline tg_value *tg_route_grad(tg_graph *g, tg_value *logits, tg_value *weights,
+                                      tg_value *ids, tg_value *dw, const tg_attr *a) {
+    return TG_APPLY(g, route_grad, a, logits, weights, ids, dw);
+}
+/* y [..,k*N] = x times the rows of w [E*N,K] that its choices have, and where w1 is given, behind
+ * all of them, of w1: [..,2*k*N].   x [..,K], or (own) [..,k*K]   i[0] E, i[1] own */
+static inline tg_value *tg_experts(tg_graph *g, tg_value *x, tg_value *ids, tg_value *w,
+                                   tg_value *w1, int32_t experts, bool own) {
+    return TG_APPLY(g, experts, (&(tg_attr) { .i = { experts, own } }), x, ids, w, w1);
+}
+/* dx as x   in: dy, ids, w, w1   a: of the experts */
+static inline tg_value *tg_experts_dx(tg_graph *g, tg_value *dy, tg_value *ids,
+                                      tg_value *const w[2], const tg_attr *a) {
+    return TG_APPLY(g, experts_dx, a, dy, ids, w[0], w[1]);
+}
+/* dw [E*N,K] of one matrix, which accumulates   in: dy, ids, x   i[2] which, i[3] N */
+static inline tg_value *tg_experts_dw(tg_graph *g, tg_value *dy, tg_value *ids, tg_value *x,
+                                      const tg_attr *a) {
+    return TG_APPLY(g, experts_dw, a, dy, ids, x);
+}
+/* y [..,C] = sum over choices j of w[..,j] z[..,j*C ..]   z [..,k*C]   w [..,k] */
+static inline tg_value *tg_experts_sum(tg_graph *g, tg_value *z, tg_value *w) {
+    return TG_APPLY(g, experts_sum, NULL, z, w);
+}
+/* out 0 dz, out 1 dw   in: z, w, dy */
+static inline tg_value *tg_experts_sum_grad(tg_graph *g, tg_value *z, tg_value *w, tg_value *dy) {
+    return TG_APPLY(g, experts_sum_grad, NULL, z, w, dy);
+}
 /* y = scale * x */
 static inline tg_value *tg_scale(tg_graph *g, tg_value *x, float scale) {
     return tg_blend(g, x, NULL, NULL, scale, 0, 0);
