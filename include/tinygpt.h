@@ -199,7 +199,16 @@ typedef struct tg_model_config {
     int32_t ssm_state;     /* rows of a head's state */
     float residual_scale;  /* of what is added to the stream; 0: 1 */
     float logit_scale;     /* logits are divided by it; 0: 1 */
+    int32_t experts;       /* E, of an MLP that is routed, each of the width mlp; 0: the family's */
+    int32_t experts_used;  /* k, of those that each token goes through; 0: the family's */
+    int32_t experts_weigh; /* one of TG_EXPERTS_..; 0: the family's */
 } tg_model_config;
+
+/* How what the chosen experts give is weighted. */
+typedef enum tg_experts_weigh {
+    TG_EXPERTS_SUM_TO_1 = 1, /* by a softmax of the router's k greatest logits */
+    TG_EXPERTS_SHARES = 2    /* by their shares in the softmax of all */
+} tg_experts_weigh;
 
 typedef enum tg_biases {
     TG_BIAS_QKV = 1, /* of queries, keys and values */

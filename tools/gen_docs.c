@@ -77,10 +77,10 @@ static const char *const owners[] = { "model", "layers", "attention", "other" };
 enum { OWNERS = sizeof owners / sizeof owners[0] };
 
 static int owner_of(const tg_want *w) {
-    return !tg_want_in_layers(w)                  ? 0
+    return !tg_want_in_layers(w)             ? 0
            : w->flags & TG_WANT_IN_ATTENTION ? 2
            : w->flags & TG_WANT_IN_CONV      ? 3
-                                                  : 1;
+                                             : 1;
 }
 
 /* Tensors of one shape are a line. */
@@ -143,11 +143,12 @@ static bool families_module(void) {
         "/** That of files which name none. */\nexport const UNNAMED = '%s';\n\n"
         "export const FAMILIES: readonly Family[] = [\n",
         TG_META_OWN);
-    for (size_t i = 0; tg_family_at(i); i++)
-        /* Modules of the web lack those with states. */
-        if (!tg_layer_has_state(tg_family_find(tg_family_at(i))->other) &&
-            !print_family(tg_family_find(tg_family_at(i))))
-            return false;
+    for (size_t i = 0; tg_family_at(i); i++) {
+        const tg_family *f = tg_family_find(tg_family_at(i));
+        /* Modules of the web lack those with states, and those with experts. */
+        const bool lacks = tg_layer_has_state(f->other) || f->experts_weigh;
+        if (!lacks && !print_family(f)) return false;
+    }
     printf("];\n\nexport const PRESETS = [\n");
     for (size_t i = 0; i < tg_preset_count(); i++) {
         const tg_preset *p = tg_preset_at(i);

@@ -57,7 +57,9 @@ static void convert(const piece *p, size_t n) {
     }
 }
 
-static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t source, tg_save *save) {
+/* Rows [begin, end) of a tensor; end 0: all. */
+static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t source, uint64_t begin,
+                              uint64_t end, tg_save *save) {
     const tg_gguf_tensor *from = &c->g.tensors[source];
     const tg_tensor *use = tg_convert_use(c, from);
     piece p = { .from = from,
@@ -70,12 +72,12 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t sourc
                 .reorder = use && use->reorder && !c->g.heads_plain };
     if (use && use->turns && !c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
-    const uint64_t rows = from->elems / p.cols;
+    const uint64_t all = from->elems / p.cols, rows = end ? end - begin : all;
     const size_t unit = p.head_size ? p.head_size : 1;
     p.rows = (size_t)(PIECE_ELEMS / p.cols) / unit * unit;
     if (p.rows == 0) p.rows = unit;
     if (p.rows > rows || p.turned || p.reorder || p.cols == 1) p.rows = (size_t)rows;
-    const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / rows);
+    const size_t elems = p.rows * p.cols, row_in = (size_t)(from->bytes / all);
     const size_t floats = elems + p.cols + p.rows, each = tg_dtype_table[p.type].bytes;
     tg_block buffer;
     TG_TRY(tg_block_new(&c->ctx->err, floats * sizeof(float) + p.rows * row_in + elems * each,
@@ -86,7 +88,7 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t sourc
     tg_status s = TG_OK;
     for (uint64_t first = 0; s == TG_OK && first < rows; first += p.rows) {
         const size_t n = rows - first < p.rows ? (size_t)(rows - first) : p.rows;
-        s = tg_gguf_read_rows(&c->g, from, first, n * p.cols / from->dim[0], p.in);
+        s = tg_gguf_read_rows(&c->g, from, begin + first, n * p.cols / from->dim[0], p.in);
         if (s != TG_OK) break;
         convert(&p, n);
         s = tg_save_write(save, p.out, n * p.cols * each);
@@ -95,14 +97,26 @@ static tg_status write_tensor(tg_conversion *c, const tg_hf_out *o, size_t sourc
     return s;
 }
 
+/* One behind the other; of halves the first and the second of each expert in turns. */
+static tg_status write_rows(tg_conversion *c, const tg_hf_out *o, tg_save *save) {
+    const tg_gguf_tensor *t = &c->g.tensors[o->source];
+    const uint64_t each = t->dim[1];
+    if (!o->halves)
+        return write_tensor(c, o, o->source, o->first_row, o->first_row + o->n_rows, save);
+    for (uint64_t e = 0; e < t->dim[2]; e++) {
+        TG_TRY(write_tensor(c, o, o->source, e * each, (e + 1) * each, save));
+        TG_TRY(write_tensor(c, o, o->second, e * each, (e + 1) * each, save));
+    }
+    return TG_OK;
+}
+
 static tg_status write_tensors(tg_conversion *c, const char *path, const tg_hf_out *out, size_t n) {
     tg_save *save;
     TG_TRY(tg_hf_save_begin(&c->g, path, out, n, c->type, &save));
     tg_status s = TG_OK;
     for (size_t i = 0; s == TG_OK && i < n; i++) {
         c->report->n_tensors += c->g.tensors[out[i].source].n_dims > 1;
-        s = write_tensor(c, &out[i], out[i].source, save);
-        if (s == TG_OK && out[i].halves) s = write_tensor(c, &out[i], out[i].second, save);
+        s = write_rows(c, &out[i], save);
     }
     c->report->out_bytes = tg_save_offset(save);
     if (s == TG_OK) return tg_save_commit(save, false);

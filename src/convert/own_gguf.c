@@ -107,6 +107,18 @@ static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_t
     return TG_OK;
 }
 
+/* Whether a tensor is the matrices of all experts. */
+static bool is_of_experts(const tg_model_config *c, const char *name) {
+    const tg_family *family = tg_family_of(c);
+    for (size_t i = 0; i < family->n_wants; i++) {
+        const tg_want *w = &family->wants[i];
+        const char *at = strstr(name, w->name + strlen("blk.%d"));
+        if ((w->flags & TG_WANT_EXPERTS) && at && strcmp(at, w->name + strlen("blk.%d")) == 0)
+            return true;
+    }
+    return false;
+}
+
 /* Those of a family whose names are GGUF's: rows of queries and keys lie plain. */
 static tg_status add_as_they_are(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
                                  size_t *n) {
@@ -124,6 +136,11 @@ static tg_status add_as_they_are(tg_file *f, tg_gguf *g, tg_block *floats, tg_gg
         TG_TRY(set_tensor(g, tg_arena_strdup(&g->arena, e->name), (uint32_t)e->n_dims,
                           vector ? 1 : e->dim[0], vector ? e->dim[0] : e->dim[1], false, at,
                           &places[i], &(*out)[i]));
+        if (is_of_experts(&f->config, e->name)) {
+            (*out)[i].n_dims = 3;
+            (*out)[i].dim[1] /= (uint64_t)f->config.experts;
+            (*out)[i].dim[2] = (uint64_t)f->config.experts;
+        }
         at += e->elems;
     }
     return TG_OK;
@@ -208,7 +225,26 @@ static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *
                              .elements_bytes = 4 * n };
 }
 
-/* And what is scaled, which families with Mamba2 say, too. */
+/* What families that scale say of it. */
+static size_t put_scales(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
+    v[0] = real(keyed(g, arch, "attention.scale"), c->score_scale);
+    v[1] = real(keyed(g, arch, "embedding_scale"), c->embed_scale);
+    v[2] = real(keyed(g, arch, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
+    v[3] = real(keyed(g, arch, "logit_scale"), c->logit_scale > 0 ? c->logit_scale : 1);
+    return 4;
+}
+
+static size_t put_experts(tg_gguf *g, const tg_model_config *c, const char *arch,
+                          tg_gguf_value *v) {
+    v[0] = whole(keyed(g, arch, "expert_count"), c->experts);
+    v[1] = whole(keyed(g, arch, "expert_used_count"), c->experts_used);
+    v[2] = whole(keyed(g, arch, "expert_feed_forward_length"), c->mlp);
+    v[3] = (tg_gguf_value) { .key = keyed(g, arch, "expert_weights_norm"),
+                             .type = TG_GGUF_BOOL,
+                             .whole = c->experts_weigh == TG_EXPERTS_SUM_TO_1 };
+    return 4;
+}
+
 static size_t put_states(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
     v[0] = whole(keyed(g, arch, "ssm.conv_kernel"), c->conv_taps);
     v[1] = whole(keyed(g, arch, "ssm.inner_size"), (int64_t)c->ssm_heads * c->ssm_head_size);
@@ -216,13 +252,9 @@ static size_t put_states(tg_gguf *g, const tg_model_config *c, const char *arch,
     v[3] = whole(keyed(g, arch, "ssm.time_step_rank"), c->ssm_heads);
     v[4] = whole(keyed(g, arch, "ssm.group_count"), c->ssm_groups);
     if (lists_recurrent(arch)) return 5 + put_recurrent(g, c, arch, v + 5);
-    v[5] = real(keyed(g, arch, "attention.scale"), c->score_scale);
-    v[6] = real(keyed(g, arch, "embedding_scale"), c->embed_scale);
-    v[7] = real(keyed(g, arch, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
-    v[8] = real(keyed(g, arch, "logit_scale"), c->logit_scale > 0 ? c->logit_scale : 1);
-    v[9] =
+    v[5] =
         (tg_gguf_value) { .key = keyed(g, arch, "rope.scaling.finetuned"), .type = TG_GGUF_BOOL };
-    return 10;
+    return 6;
 }
 
 /* The rhythm of windows and the base that they turn by, where they are not what the family's reader
@@ -261,6 +293,8 @@ static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, 
         i += put_states(g, c, arch, v + i);
     else if (c->conv_taps > 0)
         v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
+    if (tg_family_find(arch)->scales) i += put_scales(g, c, arch, v + i);
+    if (c->experts > 0) i += put_experts(g, c, arch, v + i);
     v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "attention.value_length"), c->head_size);
     v[i++] = whole(keyed(g, arch, "rope.dimension_count"),

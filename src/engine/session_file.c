@@ -80,6 +80,10 @@ static uint32_t shape_checksum(const tg_model *m) {
         crc = tg_crc32c(crc, &c->ssm_heads,
                         offsetof(tg_model_config, logit_scale) + sizeof c->logit_scale -
                             offsetof(tg_model_config, ssm_heads));
+    if (flat && c->experts > 0)
+        crc = tg_crc32c(crc, &c->residual_scale,
+                        offsetof(tg_model_config, experts_weigh) + sizeof c->experts_weigh -
+                            offsetof(tg_model_config, residual_scale));
     for (size_t i = 0; i < m->table.n_tensors; i++) {
         const tg_tensor *t = &m->table.tensors[i];
         n = snprintf(text, sizeof text, "%s %d %zu %zu", t->name,

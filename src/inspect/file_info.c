@@ -111,6 +111,11 @@ static void put_lines(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     else if (c->conv_taps > 0)
         tg_buf_printf(out, "kinds       %.*s: a for attention, c for a convolution over %d\n",
                       (int)c->layers, c->layer_kind, (int)c->conv_taps);
+    if (c->experts > 0)
+        tg_buf_printf(out,
+                      "experts     %d in a layer, %d of them for a token, which meets %" PRIu64
+                      " parameters\n",
+                      (int)c->experts, (int)c->experts_used, tg_config_active_params(c));
     tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", table->elems);
     put_types(table, out);
     if (g->tokenizer_json) tg_buf_puts(out, "tokenizer   tokenizer.json\n");
@@ -196,6 +201,11 @@ static void put_json(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
         tg_json_put_string_n(&w, written->text.bytes, written->text.n_bytes);
     }
     put_number(&w, "params", (int64_t)table->elems);
+    if (c->experts > 0) {
+        put_number(&w, "experts", c->experts);
+        put_number(&w, "experts_used", c->experts_used);
+        put_number(&w, "active_params", (int64_t)tg_config_active_params(c));
+    }
     put_number(&w, "weight_bytes", (int64_t)table->bytes);
     put_caches(&w, c);
     tg_json_key(&w, "tensors");

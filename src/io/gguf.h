@@ -73,8 +73,15 @@ typedef struct tg_gguf_value {
  *   affine    MLX: w = q * scale + bias, q of 4 or 8 bits, eight or four of them in a u32 from the
  *             low end up, scale and bias one each for a group of columns
  */
+typedef struct tg_gguf_expert {
+    tg_reader reader;
+    uint64_t offset;
+} tg_gguf_expert;
+
 typedef struct tg_gguf_place {
     tg_reader reader;
+    const tg_gguf_expert *experts; /* [dim[2]] where the matrix of each begins; NULL: they follow
+                                      each other */
     bool turned, plus_one;
     tg_dtype stored_type; /* of gains; of scales and biases */
     tg_reader scales, biases;
@@ -154,8 +161,8 @@ bool tg_gguf_checksummed(const tg_gguf *g);
 const char *tg_gguf_format(const tg_gguf *g);
 const char *tg_gguf_kind(const tg_gguf *g);
 
-/* Rows [first, first + n) of a tensor of one or two dimensions as blocks of its type, row by row,
- * wherever they lie: out [n * bytes of a row]. */
+/* Rows [first, first + n) of a tensor, all dimensions but the first one, as blocks of its type, row
+ * by row, wherever they lie: out [n * bytes of a row]. */
 tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
                             uint8_t *out);
 /* The same for several threads at once: ctx is the thread's own and gets its errors, nothing is

@@ -98,6 +98,21 @@ static tg_status read_gains(tg_ctx *ctx, const tg_gguf_tensor *t, uint8_t *out, 
     return TG_OK;
 }
 
+/* Rows of one expert after the other. */
+static tg_status read_experts(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                              uint8_t *out) {
+    const uint64_t bytes = row_bytes_of(t), rows = t->dim[1];
+    while (n > 0) {
+        const tg_gguf_expert *e = &t->place->experts[first / rows];
+        const uint64_t at = first % rows, here = rows - at < n ? rows - at : n;
+        TG_TRY(read_at(ctx, &e->reader, t, e->offset + at * bytes, out, (size_t)(here * bytes)));
+        out += here * bytes;
+        first += here;
+        n -= here;
+    }
+    return TG_OK;
+}
+
 size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
     const tg_gguf_place *p = t->place;
     if (p && p->bits) return 2 * groups_of(t) * sizeof(float) + scale_bytes_of(t) + q_bytes_of(t);
@@ -113,6 +128,7 @@ tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_te
     if (p && p->bits) return read_affine(ctx, t, first, n, out, scratch);
     if (p && p->turned) return read_turned(ctx, t, first, n, out, scratch);
     if (p && p->plus_one) return read_gains(ctx, t, out, scratch);
+    if (p && p->experts) return read_experts(ctx, t, first, n, out);
     const uint64_t bytes = row_bytes_of(t);
     return read_at(ctx, p ? &p->reader : &g->reader, t, t->offset + first * bytes, out,
                    (size_t)(n * bytes));
@@ -130,7 +146,7 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 
 const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t) {
     const tg_gguf_place *p = t->place;
-    if (p && (p->turned || p->plus_one || p->bits)) return NULL;
+    if (p && (p->turned || p->plus_one || p->bits || p->experts)) return NULL;
     const tg_os_file *file = (p ? &p->reader : &g->reader)->file;
     return file && tg_os_file_can_be_mapped(file) ? file : NULL;
 }

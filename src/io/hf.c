@@ -20,6 +20,7 @@ typedef struct opening {
     const tg_hf_family *family;
     bool tied, embeds; /* embeds: it says how texts become vectors */
     uint32_t group;    /* of MLX's weights; 0: there are none */
+    uint64_t experts;  /* of a layer; 0: there are none */
     tg_st_head *heads;
     tg_reader *readers; /* [n_heads], of the same files */
     size_t n_heads;
@@ -352,9 +353,26 @@ static bool ends_with(const char *text, const char *with) {
     return n >= k && strcmp(text + n - k, with) == 0;
 }
 
+/* The number of the expert in "mlp.experts.12.up_proj.weight", whose table says
+ * "mlp.experts.%d.up_proj", and what is behind; NULL: another name. */
+static const char *match_expert(const char *theirs, const char *name, uint64_t *number) {
+    const size_t n = (size_t)(strchr(theirs, '%') - theirs);
+    const char *at = name + n, *const rest = theirs + n + strlen("%d");
+    if (strncmp(name, theirs, n) != 0 || *at < '0' || *at > '9') return NULL;
+    for (*number = 0; *at >= '0' && *at <= '9' && *number < 100000; at++)
+        *number = 10 * *number + (uint64_t)(*at - '0');
+    return starts_with(at, rest) ? at + strlen(rest) : NULL;
+}
+
 /* "self_attn.q_proj.weight" to its row and ".weight"; NULL: no such name. */
 static const tg_hf_name *find_name(const tg_hf_name *table, const char *name, const char **suffix) {
     for (; table->theirs; table++) {
+        uint64_t number;
+        if (table->flags & TG_HF_EXPERTS) {
+            *suffix = match_expert(table->theirs, name, &number);
+            if (*suffix && strcmp(*suffix, ".weight") == 0) return table;
+            continue;
+        }
         *suffix = name + strlen(table->theirs);
         if (starts_with(name, table->theirs) &&
             (table->flags & TG_HF_WHOLE
@@ -460,6 +478,89 @@ static void set_shape(const tg_st_tensor *s, bool turned, bool channels, tg_gguf
     }
 }
 
+static tg_gguf_expert *new_experts(opening *o, tg_gguf_tensor *t, uint64_t n) {
+    tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
+    tg_gguf_expert *list = tg_arena_array(&o->g->arena, (size_t)n, sizeof *list);
+    if (!place || !list) return NULL;
+    *place = *t->place;
+    place->experts = list;
+    t->place = place;
+    return list;
+}
+
+/* Of each expert the first half of the rows, and the second. */
+static tg_status split_experts(opening *o, tg_gguf_tensor *first, tg_gguf_tensor *second) {
+    const uint64_t n = first->dim[2], each = first->bytes / n;
+    for (int half = 0; half < 2; half++) {
+        tg_gguf_tensor *t = half ? second : first;
+        tg_gguf_expert *list = new_experts(o, t, n);
+        if (!list) return tg_fail_memory(o->g->ctx, t->name, (size_t)n * sizeof *list);
+        for (uint64_t e = 0; e < n; e++) {
+            list[e].reader = t->place->reader;
+            list[e].offset = first->offset + (2 * e + (uint64_t)half) * each;
+        }
+    }
+    return TG_OK;
+}
+
+static tg_gguf_tensor *find_tensor(const opening *o, const char *name) {
+    for (size_t i = 0; i < o->n_tensors; i++)
+        if (strcmp(o->tensors[i].name, name) == 0) return &o->tensors[i];
+    return NULL;
+}
+
+/* The newest tensor of the table is the matrix of one expert: it joins the others of its layer. */
+static tg_status join_expert(opening *o, const tg_st_tensor *s, const tg_hf_name *row,
+                             tg_gguf_tensor *t) {
+    uint64_t number = 0;
+    const size_t n = (size_t)(strchr(row->theirs, '%') - row->theirs);
+    const char *at = s->name;
+    while (strncmp(at, row->theirs, n) != 0) at++; /* translate() has found it */
+    match_expert(row->theirs, at, &number);
+    if (number >= o->experts || t->n_dims != 2 || t->place->bits)
+        return tg_fail(o->g->ctx, TG_E_FORMAT,
+                       "%s: tensor %.80s: want a matrix of floats of one of %" PRIu64
+                       " experts, have another",
+                       o->g->path, s->name, o->experts);
+    const tg_gguf_tensor alone = *t;
+    o->n_tensors--;
+    tg_gguf_tensor *all = find_tensor(o, alone.name);
+    if (!all) {
+        all = &o->tensors[o->n_tensors++];
+        if (!new_experts(o, all, o->experts)) return tg_fail_memory(o->g->ctx, s->name, 64);
+        all->n_dims = 3;
+        all->dim[2] = o->experts;
+        all->elems *= o->experts;
+        all->bytes *= o->experts;
+    }
+    if (all->type != alone.type || all->dim[0] != alone.dim[0] || all->dim[1] != alone.dim[1])
+        return tg_fail(o->g->ctx, TG_E_FORMAT,
+                       "%s: tensor %.80s: want the type and shape of the other experts', have "
+                       "another",
+                       o->g->path, s->name);
+    tg_gguf_expert *list = (tg_gguf_expert *)(uintptr_t)all->place->experts;
+    if (list[number].reader.name)
+        return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: tensor %.80s: is there twice", o->g->path,
+                       s->name);
+    list[number] = (tg_gguf_expert) { alone.place->reader, alone.offset };
+    return TG_OK;
+}
+
+/* All of a layer, if there is one of them. */
+static tg_status want_experts(const opening *o) {
+    for (size_t i = 0; i < o->n_tensors; i++) {
+        const tg_gguf_tensor *t = &o->tensors[i];
+        const tg_gguf_expert *list = t->place ? t->place->experts : NULL;
+        for (uint64_t e = 0; list && e < t->dim[2]; e++)
+            if (!list[e].reader.name)
+                return tg_fail(o->g->ctx, TG_E_FORMAT,
+                               "%s: tensor %s: want all %" PRIu64 " experts, expert %" PRIu64
+                               " is missing",
+                               o->g->path, t->name, t->dim[2], e);
+    }
+    return TG_OK;
+}
+
 static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
     const bool affine = strcmp(tg_st_dtypes[s->dtype].name, "U32") == 0;
     const bool part = ends_with(s->name, ".scales") || ends_with(s->name, ".biases");
@@ -488,7 +589,7 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
         place->stored_type = t->type;
         t->type = TG_F32;
     }
-    const bool halves = (flags & TG_HF_HALVES) && !affine && t->n_dims == 2 && t->dim[1] % 2 == 0;
+    const bool halves = (flags & TG_HF_HALVES) && !affine && t->n_dims > 1 && t->dim[1] % 2 == 0;
     if (halves) t->dim[1] /= 2;
     t->elems = t->dim[0];
     for (uint32_t d = 1; d < 4; d++)
@@ -501,14 +602,18 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
         return tg_fail(o->g->ctx, TG_E_FORMAT,
                        "%s: tensor %.80s: want 1..4 dimensions above 0 of whole blocks", o->g->path,
                        s->name);
+    if (flags & TG_HF_EXPERTS) return join_expert(o, s, row, t);
     if (!halves) return TG_OK;
     tg_gguf_tensor *second = &o->tensors[o->n_tensors++];
+    const char *suffix = flags & TG_HF_WHOLE ? "" : ".weight";
     *second = *t;
-    second->offset += t->bytes;
     second->name = tg_arena_sprintf(&o->g->arena, "%.*s%s%s",
-                                    (int)(strlen(t->name) - strlen(row->ours) - strlen(".weight")),
-                                    t->name, row[1].ours, ".weight");
-    return second->name ? TG_OK : tg_fail_memory(o->g->ctx, s->name, 64);
+                                    (int)(strlen(t->name) - strlen(row->ours) - strlen(suffix)),
+                                    t->name, row[1].ours, suffix);
+    if (!second->name) return tg_fail_memory(o->g->ctx, s->name, 64);
+    if (t->n_dims == 3) return split_experts(o, t, second);
+    second->offset += t->bytes;
+    return TG_OK;
 }
 
 /* ----------------------------------------------------------------------------------------- files
@@ -592,11 +697,7 @@ static tg_status add_shared(opening *o, size_t file) {
     return TG_OK;
 }
 
-static bool has_tensor(const opening *o, const char *name) {
-    for (size_t i = 0; i < o->n_tensors; i++)
-        if (strcmp(o->tensors[i].name, name) == 0) return true;
-    return false;
-}
+static bool has_tensor(const opening *o, const char *name) { return find_tensor(o, name) != NULL; }
 
 /* A tied model whose head alone was stored, without a note. */
 static tg_status add_embedding(opening *o) {
@@ -657,6 +758,7 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
     for (size_t h = 0; h < o->n_heads; h++)
         for (size_t i = 0; i < o->heads[h].n; i++) TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
     for (size_t h = 0; h < o->n_heads; h++) TG_TRY(add_shared(o, h));
+    TG_TRY(want_experts(o));
     TG_TRY(add_embedding(o));
     for (int kind = 0; kind < TG_FACTORS; kind++)
         if (m->factors[kind]) TG_TRY(add_factors(o, m, kind));
@@ -693,6 +795,8 @@ static tg_status open_all(opening *o) {
     snprintf(where, sizeof where, "%s/config.json", g->path);
     TG_TRY(tg_hf_config(&m, where, config, &o->tied, &o->group));
     o->family = m.family;
+    for (size_t i = 0; i < m.n; i++)
+        if (ends_with(m.v[i].key, ".expert_count")) o->experts = (uint64_t)m.v[i].whole;
     TG_TRY(put_generation(o, &m, config));
     TG_TRY(put_template(o, &m));
     TG_TRY(put_embedding(o, &m));

@@ -46,7 +46,9 @@ enum {
     TG_HF_PLUS_ONE = 2,
     TG_HF_CHANNELS = 4, /* [C,1,L] of a convolution that sees each column for itself */
     TG_HF_WHOLE = 8,    /* the names are whole ones; what GGUF has as a column is a vector */
-    TG_HF_HALVES = 16   /* rows of two tensors of GGUF, whose names are in this line and the next */
+    TG_HF_HALVES = 16,  /* rows of two tensors of GGUF, whose names are in this line and the next;
+                           with a third dimension, of each expert */
+    TG_HF_EXPERTS = 32  /* of one expert, whose number is the %d; GGUF has all in one tensor */
 };
 
 /* Names without ".weight" and ".bias"; NULL ends a table. */

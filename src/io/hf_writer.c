@@ -111,6 +111,30 @@ static size_t other_half(const tg_gguf *g, const char *name, const tg_hf_name *r
     return (size_t)((t ? t : tg_gguf_tensor_find(g, name)) - g->tensors);
 }
 
+/* Room in the list: matrices of experts may stand one by one. */
+static size_t most_entries(const tg_gguf *g) {
+    size_t n = 1;
+    for (size_t i = 0; i < g->n_tensors; i++) n += (size_t)g->tensors[i].dim[2];
+    return n;
+}
+
+/* The newest entry, whose name has a %d, once for each expert. */
+static tg_status put_experts(const tg_gguf *g, tg_arena *arena, tg_hf_out *list, size_t *n) {
+    const tg_hf_out all = list[--*n];
+    const tg_gguf_tensor *t = &g->tensors[all.source];
+    const char *number = strchr(all.name, '%');
+    for (uint64_t e = 0; e < t->dim[2]; e++) {
+        tg_hf_out *one = &list[(*n)++];
+        *one = all;
+        one->first_row = e * t->dim[1];
+        one->n_rows = t->dim[1];
+        one->name = tg_arena_sprintf(arena, "%.*s%" PRIu64 "%s", (int)(number - all.name), all.name,
+                                     e, number + strlen("%d"));
+        if (!one->name) return tg_fail_memory(g->ctx, t->name, 64);
+    }
+    return TG_OK;
+}
+
 /* Names live in the arena. What a family's table says of a tensor is undone when it is written:
  * gains that GGUF keeps as 1 + w, and matrices that GPT-2 has as [columns, rows]. */
 tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
@@ -119,8 +143,9 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
     bool llama3;
     TG_TRY(find_family(g, family));
     TG_TRY(find_llama3(g, *family, &rule, &llama3));
-    tg_hf_out *list = *out = tg_arena_array(arena, g->n_tensors + 1, sizeof *list);
-    if (!list) return tg_fail_memory(g->ctx, "table of tensors", g->n_tensors * sizeof *list);
+    const size_t most = most_entries(g);
+    tg_hf_out *list = *out = tg_arena_array(arena, most, sizeof *list);
+    if (!list) return tg_fail_memory(g->ctx, "table of tensors", most * sizeof *list);
     *n = 0;
     for (size_t i = 0; i < g->n_tensors; i++) {
         const tg_hf_name *row;
@@ -142,6 +167,7 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
                           .turned = (row->flags & TG_HF_TURNED) && g->tensors[i].n_dims == 2,
                           .channels = (row->flags & TG_HF_CHANNELS) && g->tensors[i].n_dims == 2,
                           .plus_one = (row->flags & TG_HF_PLUS_ONE) != 0 };
+        if (row->flags & TG_HF_EXPERTS) TG_TRY(put_experts(g, arena, list, n));
     }
     return TG_OK;
 }
@@ -183,16 +209,18 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
         tg_json_put_string(&w, dtype_name(type));
         tg_json_key(&w, "shape");
         tg_json_begin_array(&w);
-        for (uint32_t d = 0; d < (out[i].vector ? 1 : t->n_dims); d++) {
-            const uint64_t dim = t->dim[out[i].turned ? d : t->n_dims - 1 - d];
+        const uint32_t n_dims = out[i].vector ? 1 : out[i].n_rows ? 2 : t->n_dims;
+        for (uint32_t d = 0; d < n_dims; d++) {
+            const uint64_t dim = t->dim[out[i].turned ? d : n_dims - 1 - d];
             if (d == 1 && out[i].channels) tg_json_put_uint(&w, 1);
-            tg_json_put_uint(&w, out[i].halves && d == 0 ? 2 * dim : dim);
+            tg_json_put_uint(&w, out[i].halves && d + 2 == n_dims ? 2 * dim : dim);
         }
         tg_json_end_array(&w);
         tg_json_key(&w, "data_offsets");
         tg_json_begin_array(&w);
         tg_json_put_uint(&w, at);
-        at += (out[i].halves ? 2 : 1) * t->elems * tg_dtype_table[type].bytes;
+        const uint64_t elems = out[i].n_rows ? out[i].n_rows * t->dim[0] : t->elems;
+        at += (out[i].halves ? 2 : 1) * elems * tg_dtype_table[type].bytes;
         tg_json_put_uint(&w, at);
         tg_json_end_array(&w);
         tg_json_end_object(&w);

@@ -14,11 +14,12 @@
 typedef struct tg_hf_out {
     const char *name;
     size_t source, second; /* numbers in the tg_gguf; the second's rows follow where halves */
-    bool turned, plus_one, channels, vector, halves;
+    bool turned, plus_one, channels, vector, halves; /* halves: of each expert, if there are some */
+    uint64_t first_row, n_rows; /* of one expert; n_rows 0: all of the tensor's */
 } tg_hf_out;
 
-/* All tensors that are written, [g->n_tensors] at most: out and the family, in the arena.
- * E_UNSUPPORTED: the family, or what a folder cannot say. */
+/* All tensors that are written, those of experts one by one where the form has them so: out and the
+ * family, in the arena. E_UNSUPPORTED: the family, or what a folder cannot say. */
 tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **family,
                         tg_hf_out **out, size_t *n);
 

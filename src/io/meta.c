@@ -290,6 +290,9 @@ static const struct {
     { "ssmState", offsetof(tg_model_config, ssm_state), false },
     { "residualScale", offsetof(tg_model_config, residual_scale), true },
     { "logitScale", offsetof(tg_model_config, logit_scale), true },
+    { "experts", offsetof(tg_model_config, experts), false },
+    { "expertsUsed", offsetof(tg_model_config, experts_used), false },
+    { "expertsWeigh", offsetof(tg_model_config, experts_weigh), false },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_OWN    6

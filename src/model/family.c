@@ -92,6 +92,9 @@ size_t tg_size_of(const tg_model_config *c, tg_size size) {
     case TG_SIZE_SSM_IN:
         return tg_size_of(c, TG_SIZE_SSM_INNER) + tg_size_of(c, TG_SIZE_SSM_CONV) +
                (size_t)c->ssm_heads;
+    case TG_SIZE_EXPERTS: return (size_t)c->experts;
+    case TG_SIZE_EXPERTS_MLP: return (size_t)c->experts * (size_t)c->mlp;
+    case TG_SIZE_EXPERTS_WIDTH: return (size_t)c->experts * (size_t)c->width;
     case TG_SIZE_ONE: break;
     }
     return 1;
@@ -127,6 +130,15 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
                    where, (int)c->ssm_heads, (int)c->ssm_groups);
 }
 
+/* Experts of families whose MLPs are routed. */
+static tg_status check_experts(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    const bool some = tg_family_of(c)->experts_weigh != 0;
+    TG_TRY(want_size(ctx, where, "experts", c->experts, some, some ? 1024 : 0));
+    TG_TRY(want_size(ctx, where, "experts_used", c->experts_used, some, some ? c->experts : 0));
+    return want_size(ctx, where, "experts_weigh", c->experts_weigh, some,
+                     some ? TG_EXPERTS_SHARES : 0);
+}
+
 /* Biases that the family knows, and rotary positions. */
 static tg_status check_more(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
@@ -155,6 +167,7 @@ static tg_status check_more(tg_ctx *ctx, const char *where, const tg_model_confi
 static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     TG_TRY(want_size(ctx, where, "layers", c->layers, 1, (int32_t)sizeof c->layer_kind));
     TG_TRY(check_kinds(ctx, where, c));
+    TG_TRY(check_experts(ctx, where, c));
     TG_TRY(want_size(ctx, where, "width", c->width, 1, 65536));
     TG_TRY(want_size(ctx, where, "heads", c->heads, 1, 1024));
     TG_TRY(want_size(ctx, where, "kv_heads", c->kv_heads, 1, c->heads));
@@ -190,10 +203,9 @@ static void order_layers(const tg_family *f, tg_model_config *c) {
     }
 }
 
-/* Of the stream and of logits; families with states have some. */
+/* Of the stream and of logits. */
 static tg_status check_scales(tg_ctx *ctx, const char *where, const tg_model_config *c) {
-    const bool some = tg_family_of(c)->other == TG_LAYER_MAMBA2;
-    const float most = some ? 1e6f : 0;
+    const float most = tg_family_of(c)->scales ? 1e6f : 0;
     if (c->residual_scale >= 0 && c->residual_scale <= most && c->logit_scale >= 0 &&
         c->logit_scale <= most)
         return TG_OK;
@@ -217,6 +229,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
     if (c->kv_heads == 0) c->kv_heads = c->heads;
     if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
     if (f->complete && c->rope_factor == 0) f->complete(c);
+    if (c->experts_weigh == 0) c->experts_weigh = f->experts_weigh;
     order_layers(f, c);
     if (c->mlp == 0 && c->width <= 65536) c->mlp = 4 * c->width;
     if (c->eps == 0) c->eps = 1e-5f;
@@ -235,7 +248,7 @@ bool tg_config_same(const tg_model_config *a, const tg_model_config *b) {
     tg_model_config x = *a, y = *b;
     if (tg_config_complete(NULL, "", &x) != TG_OK || tg_config_complete(NULL, "", &y) != TG_OK)
         return false;
-    return memcmp(&x, &y, offsetof(tg_model_config, logit_scale) + sizeof x.logit_scale) == 0;
+    return memcmp(&x, &y, offsetof(tg_model_config, experts_weigh) + sizeof x.experts_weigh) == 0;
 }
 
 /* How many a model has of it. */
@@ -245,24 +258,33 @@ static uint64_t count_of(const tg_want *w, const tg_model_config *c) {
     return n;
 }
 
-uint64_t tg_config_params(const tg_model_config *c) {
+/* Elements of a want, in one layer; of its experts, those of `used` alone. */
+static uint64_t elems_of(const tg_want *w, const tg_model_config *c, bool used) {
+    const uint64_t all = (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols);
+    return used && (w->flags & TG_WANT_EXPERTS)
+               ? all / (uint64_t)c->experts * (uint64_t)c->experts_used
+               : all;
+}
+
+static uint64_t count_params(const tg_model_config *c, bool used) {
     const tg_family *f = tg_family_of(c);
     uint64_t n = 0;
-    for (size_t i = 0; f && i < f->n_wants; i++) {
-        const tg_want *w = &f->wants[i];
-        if (!tg_want_is_made(w, c)) continue;
-        n += (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols) * count_of(w, c);
-    }
+    for (size_t i = 0; f && i < f->n_wants; i++)
+        if (tg_want_is_made(&f->wants[i], c))
+            n += elems_of(&f->wants[i], c, used) * count_of(&f->wants[i], c);
     return n;
 }
+
+uint64_t tg_config_params(const tg_model_config *c) { return count_params(c, false); }
+
+uint64_t tg_config_active_params(const tg_model_config *c) { return count_params(c, true); }
 
 double tg_config_products(const tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
     double n = 0;
     for (size_t i = 0; f && i < f->n_wants; i++)
         if (f->wants[i].rows != TG_SIZE_ONE && tg_want_in_layers(&f->wants[i]))
-            n += (double)tg_size_of(c, f->wants[i].rows) * (double)tg_size_of(c, f->wants[i].cols) *
-                 (double)count_of(&f->wants[i], c);
+            n += (double)elems_of(&f->wants[i], c, true) * (double)count_of(&f->wants[i], c);
     return n;
 }
 

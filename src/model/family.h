@@ -33,8 +33,11 @@ typedef enum tg_size {
     TG_SIZE_SSM_CONV,  /* heads, and twice the groups' states */
     TG_SIZE_SSM_INNER, /* ssm_heads * ssm_head_size */
     TG_SIZE_SSM_HEADS,
-    TG_SIZE_DELTA_HEAD,   /* ssm_head_size */
-    TG_SIZE_GATED_QUERIES /* twice the queries */
+    TG_SIZE_DELTA_HEAD,    /* ssm_head_size */
+    TG_SIZE_GATED_QUERIES, /* twice the queries */
+    TG_SIZE_EXPERTS,
+    TG_SIZE_EXPERTS_MLP,  /* experts times the MLP of each */
+    TG_SIZE_EXPERTS_WIDTH /* experts times the width */
 } tg_size;
 size_t tg_size_of(const tg_model_config *c, tg_size size);
 
@@ -56,8 +59,10 @@ enum {
     TG_WANT_BIAS_OUT = TG_BIAS_OUT << 12,
     TG_WANT_BIAS_MLP = TG_BIAS_MLP << 12,
     TG_WANT_IN_DELTA = 1 << 15,
-    TG_WANT_IN_TURNS = 1 << 16 /* heads of values, which files of GGUF have in another order:
+    TG_WANT_IN_TURNS = 1 << 16, /* heads of values, which files of GGUF have in another order:
                                   tensors.h */
+    TG_WANT_EXPERTS = 1 << 17   /* the matrices of all experts one below the other, which files of
+                                   GGUF have in a third dimension */
 };
 /* Bits of biases that the want hangs on; 0: on none. */
 #define TG_WANT_BIASES(want) ((int32_t)((want)->flags >> 12 & 7))
@@ -124,6 +129,9 @@ typedef struct tg_family {
     bool bytes;              /* its tokens are bytes, so it has no vocabulary */
     bool windows;            /* its layers may see a window alone */
     bool caps;               /* its scores and logits may have soft caps */
+    bool scales;             /* what is added to its stream, and its logits, may be scaled */
+    int32_t experts_weigh;   /* its MLPs are routed, and their experts weigh so unless a file says
+                                another thing; 0: they are not */
     tg_layer_kind other;     /* what layers may be besides attention; 0: nothing */
     int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
                                 last; 0: all are */
@@ -154,8 +162,10 @@ const tg_family *tg_family_of(const tg_model_config *c);
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c);
 /* Are they the same, once both are complete? */
 bool tg_config_same(const tg_model_config *a, const tg_model_config *b);
-/* Of a complete one: all weights; and those of layers that rows are multiplied with. */
+/* Of a complete one: all weights; those that take part in one token, of whose experts some do not;
+ * and those of layers that a row is multiplied with. */
 uint64_t tg_config_params(const tg_model_config *c);
+uint64_t tg_config_active_params(const tg_model_config *c);
 double tg_config_products(const tg_model_config *c);
 
 static inline tg_layer_kind tg_layer_kind_of(const tg_model_config *c, int layer) {
@@ -190,6 +200,8 @@ const char *tg_config_key(const tg_model_config *c, const char *name, char out[T
 /* A size of 1..max under <arch>.<name>, which must be there. */
 tg_status tg_config_want_int(const tg_gguf *g, const tg_model_config *c, const char *name,
                              int64_t max, int32_t *out);
+/* Of families whose embeddings, stream and logits are scaled. */
+tg_status tg_config_read_scales(const tg_gguf *g, tg_model_config *c);
 /* Scaled positions, for families that turn: rope.scaling.type, which is linear where it is missing,
  * with its factor under either key; YaRN; and factors by the length of texts (longrope). Other
  * kinds are refused. */

@@ -12,6 +12,7 @@
  * where transformers, and training, have A_log. Facts: transformers' modeling_granitemoehybrid and
  * llama.cpp's converter.
  */
+#include "model/granite.h"
 #include "model/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
@@ -58,12 +59,7 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     if (shared != 0 && shared != c->mlp)
         return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want feed_forward_length, %d, have %d",
                        g->path, key, (int)c->mlp, (int)shared);
-    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "embedding_scale", key), &c->embed_scale));
-    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "residual_scale", key), &c->residual_scale));
-    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "logit_scale", key), &c->logit_scale));
-    if (!(c->embed_scale > 0 && c->residual_scale >= 0 && c->logit_scale >= 0 &&
-          c->score_scale > 0))
-        return tg_fail(g->ctx, TG_E_FORMAT, "%s: want scales above 0, have other ones", g->path);
+    TG_TRY(tg_config_read_scales(g, c));
     const tg_gguf_value *turns = tg_gguf_find(g, tg_config_key(c, "rope.scaling.finetuned", key));
     if (turns && turns->type == TG_GGUF_BOOL && turns->whole == 0) return TG_OK;
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want false: attention without positions",
@@ -148,17 +144,6 @@ static const char *const acts[] = { "silu", NULL };
 static const char *const switches[] = { "mamba_proj_bias", "attention_bias", "num_local_experts",
                                         NULL };
 
-/* Scales, of which 1 is what is not said. */
-static const struct {
-    const char *theirs, *ours;
-} scales[] = {
-    { "attention_multiplier", "attention.scale" },
-    { "embedding_multiplier", "embedding_scale" },
-    { "residual_multiplier", "residual_scale" },
-    { "logits_scaling", "logit_scale" },
-};
-enum { N_SCALES = sizeof scales / sizeof scales[0] };
-
 /* Steps are at least 0 and have no limit: a list whose second value is no number. */
 static tg_status want_no_limit(tg_hf_values *m) {
     const tg_json *limit = tg_hf_member(m, m->root, "time_step_limit");
@@ -196,12 +181,7 @@ static tg_status read(tg_hf_values *m) {
                        m->where, (int)expand, (int)heads, (int)head);
     tg_hf_put_int(m, "ssm.inner_size", expand * width);
     tg_hf_put_bool(m, "rope.scaling.finetuned", false);
-    for (size_t i = 0; i < N_SCALES; i++) {
-        double scale = 1;
-        TG_TRY(tg_hf_get_float(m, m->root, scales[i].theirs, &scale));
-        tg_hf_put_float(m, scales[i].ours, scale);
-    }
-    return TG_OK;
+    return tg_granite_read_scales(m);
 }
 
 static void put_int(tg_json_writer *w, const char *key, int64_t x) {
@@ -220,13 +200,7 @@ static void write(tg_json_writer *w, const tg_gguf *g) {
     put_int(w, "mamba_d_head", inner->whole / heads->whole);
     tg_json_key(w, "position_embedding_type");
     tg_json_put_string(w, "nope");
-    for (size_t i = 0; i < N_SCALES; i++) {
-        char key[64];
-        snprintf(key, sizeof key, "granitehybrid.%s", scales[i].ours);
-        const tg_gguf_value *v = tg_gguf_find(g, key);
-        tg_json_key(w, scales[i].theirs);
-        tg_json_put_float(w, v ? (float)v->real : 1);
-    }
+    tg_granite_write_scales(w, g, "granitehybrid");
 }
 
 static const tg_hf_family hf = {
@@ -262,6 +236,7 @@ const tg_family tg_family_granitehybrid = {
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = { &hf },
     .fresh = true,
+    .scales = true,
     .other = TG_LAYER_MAMBA2,
     .attention_every = 4,
     .complete = complete,

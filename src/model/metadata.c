@@ -122,6 +122,16 @@ static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     return tg_family_of(c)->config(g, c);
 }
 
+tg_status tg_config_read_scales(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "embedding_scale", key), &c->embed_scale));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "residual_scale", key), &c->residual_scale));
+    TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "logit_scale", key), &c->logit_scale));
+    if (c->embed_scale > 0 && c->residual_scale >= 0 && c->logit_scale >= 0 && c->score_scale > 0)
+        return TG_OK;
+    return tg_fail(g->ctx, TG_E_FORMAT, "%s: want scales above 0, have other ones", g->path);
+}
+
 static bool is_kind(const tg_gguf_string *kind, const char *name) {
     return kind->n_bytes == strlen(name) && memcmp(kind->bytes, name, kind->n_bytes) == 0;
 }

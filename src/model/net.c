@@ -165,6 +165,21 @@ tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_
     return add_branch(n, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
 }
 
+tg_value *tg_net_experts(tg_net *n, tg_value *x, int read, tg_value *stream, tg_site site) {
+    const tg_model_config *c = n->config;
+    tg_value *logits = tg_net_linear(n, x, "ffn_gate_inp", TG_READ_PLAIN);
+    tg_value *weights =
+        tg_route(n->g, logits, c->experts_used, c->experts_weigh == TG_EXPERTS_SHARES);
+    tg_value *ids = tg_out(weights, 1);
+    tg_value *gate = matrix(n, "ffn_gate_exps", 0), *up = matrix(n, "ffn_up_exps", 0);
+    tg_value *down = matrix(n, "ffn_down_exps", 0);
+    if (gate) name_after(n, gate->name);
+    x = tg_glu(n->g, tg_experts(n->g, x, ids, gate, up, c->experts, false), read);
+    if (down) name_after(n, down->name);
+    x = tg_experts_sum(n->g, tg_experts(n->g, x, ids, down, NULL, c->experts, true), weights);
+    return add_branch(n, stream, tg_net_tap(n, site, x));
+}
+
 /* By the length that a text may have, and not by the one that it has: keys stay in the cache as
  * they were turned. */
 static int freq_table(const tg_net *n, const tg_value *qkv) {

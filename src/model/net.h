@@ -96,6 +96,10 @@ tg_value *tg_net_gated_attention(tg_net *n, tg_value *x);
  * the cache has. */
 tg_value *tg_net_short_conv(tg_net *n, tg_value *z, const char *role);
 
+/* x through the experts that the router of role "ffn_gate_inp" chooses for each row, each a gated
+ * MLP (roles ffn_gate_exps, ffn_up_exps, ffn_down_exps), weighted and added to the stream. */
+tg_value *tg_net_experts(tg_net *n, tg_value *x, int read, tg_value *stream, tg_site site);
+
 /* x, or what somebody puts in its place. The stream outside of the blocks, which is where it
  * begins, has dropout first. */
 tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x);

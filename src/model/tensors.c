@@ -19,6 +19,12 @@ static void add_fault(faults *f, const char *name, const char *what) {
         tg_str_append(f->text, sizeof f->text, "%s%s: %s", f->n > 1 ? "; " : "", name, what);
 }
 
+/* The third dimension of a shape, where it has one. */
+static const char *deep_text(uint64_t n, char out[24]) {
+    snprintf(out, 24, n > 1 ? "%" PRIu64 "," : "", n);
+    return out;
+}
+
 /* The tensor of a want; false: there is none, which has been noted if it is a fault. */
 static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_want *want, int layer,
                         const char *name, tg_tensor *t, faults *f) {
@@ -28,13 +34,15 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
         if (!source && tg_want_is_made(want, c)) add_fault(f, name, "missing");
         return false;
     }
-    char what[160];
+    char what[160], in_file[2][24];
     f->asked[source - g->tensors] = true;
     const bool column = (want->flags & TG_WANT_COLUMN) && source->dim[0] == 1;
-    if (source->dim[0] != (column ? 1 : cols) || source->dim[1] != (column ? cols : rows) ||
-        source->elems != rows * cols) {
-        snprintf(what, sizeof what, "want [%zu,%zu], have [%" PRIu64 ",%" PRIu64 "]", rows, cols,
-                 source->dim[1], source->dim[0]);
+    const size_t deep = want->flags & TG_WANT_EXPERTS ? (size_t)c->experts : 1;
+    if (source->dim[0] != (column ? 1 : cols) || source->dim[1] != (column ? cols : rows / deep) ||
+        source->dim[2] != deep || source->elems != rows * cols) {
+        snprintf(what, sizeof what, "want [%s%zu,%zu], have [%s%" PRIu64 ",%" PRIu64 "]",
+                 deep_text(deep, in_file[0]), rows / deep, cols,
+                 deep_text(source->dim[2], in_file[1]), source->dim[1], source->dim[0]);
         add_fault(f, name, what);
         return false;
     }

@@ -65,8 +65,8 @@ GGUF = sorted(n for n in os.listdir(lm("")) if n.endswith(".gguf") and "split" n
 FOLDERS = sorted(n for n in os.listdir(lm("")) if os.path.isdir(lm(n)) and not n.startswith("mlx"))
 # Decays are logarithms in folders, and what they stand for in GGUF.
 DECAYS = {"granite": 1e-5, "qwen35": 4e-5}
-# Rows of 48 and 16, which no block of 32 divides.
-ODD_ROWS = ("granite", "olmo3")
+# Rows of 48, 24 and 16, which no block of 32 divides.
+ODD_ROWS = ("granite", "olmo3", "qwen3moe", "olmoe", "granitemoe")
 
 
 def to_gguf():

@@ -70,10 +70,11 @@ static void want_same_logits(tg_context *cpu, const char *path, tg_kv_type kv) {
 static void same_logits_of_model_files(void **state) {
     (void)state;
     static const char *const files[] = {
-        "llama.gguf", "llama3.gguf",  "qwen2.gguf",   "qwen3.gguf",  "gemma3.gguf",
-        "gpt2.gguf",  "phi3.gguf",    "mistral.gguf", "biases.gguf", "smollm3.gguf",
-        "yarn.gguf",  "phi4.gguf",    "gemma2.gguf",  "olmo2.gguf",  "olmo3.gguf",
-        "lfm2.gguf",  "granite.gguf", "qwen35.gguf",  "mlx4"
+        "llama.gguf",      "llama3.gguf",  "qwen2.gguf",   "qwen3.gguf",    "gemma3.gguf",
+        "gpt2.gguf",       "phi3.gguf",    "mistral.gguf", "biases.gguf",   "smollm3.gguf",
+        "yarn.gguf",       "phi4.gguf",    "gemma2.gguf",  "olmo2.gguf",    "olmo3.gguf",
+        "lfm2.gguf",       "granite.gguf", "qwen35.gguf",  "qwen3moe.gguf", "olmoe.gguf",
+        "granitemoe.gguf", "mlx4"
     };
     static const struct {
         tg_weight_type type;

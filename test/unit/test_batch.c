@@ -11,10 +11,11 @@
 enum { SESSIONS = 5, ROUNDS = 14, MOST = 9 };
 
 /* Of test/golden/lm, in all packings there; NULL: bytes and fresh weights. */
-static const char *const files[] = { "llama.gguf", "llama3",       "qwen2.gguf",  "qwen3.gguf",
-                                     "gpt2_erf",   "gemma3.gguf",  "gemma2.gguf", "olmo2.gguf",
-                                     "lfm2.gguf",  "granite.gguf", "mlx4",        "mlx8",
-                                     NULL };
+static const char *const files[] = {
+    "llama.gguf",    "llama3",      "qwen2.gguf", "qwen3.gguf", "gpt2_erf",
+    "gemma3.gguf",   "gemma2.gguf", "olmo2.gguf", "lfm2.gguf",  "granite.gguf",
+    "qwen3moe.gguf", "mlx4",        "mlx8",       NULL
+};
 
 static tg_model *open_model(tg_context *ctx, const char *file) {
     static const tg_model_config bytes = { 2, 32, 2, 48, 256, 128 };

@@ -61,6 +61,12 @@ static const struct {
     { "olmo2", "olmo2", NULL },
     { "olmo3.gguf", "olmo3", NULL }, /* YaRN, but not in layers with a window */
     { "olmo3", "olmo3", NULL },
+    { "qwen3moe.gguf", "qwen3moe", NULL }, /* routed experts: of GGUF in one tensor, */
+    { "qwen3moe", "qwen3moe", NULL },      /* one by one, */
+    { "olmoe.gguf", "olmoe", NULL },       /* weighted by their shares of all, */
+    { "olmoe", "olmoe", NULL },
+    { "granitemoe.gguf", "granitemoe", NULL },
+    { "granitemoe", "granitemoe", NULL }, /* and gates beside values */
     { "qwen2-split-00001-of-00004.gguf", "qwen2", NULL },
     { "llama", "llama", NULL },   /* in two parts, with an index */
     { "llama3", "llama3", NULL }, /* frequencies from factors */

@@ -71,7 +71,12 @@ function checkKernels(w, { ctx, call, out }, build) {
 }
 
 /* Families that modules have no room for (the Makefile's WASM_LACKS_FAMILIES): refused by name. */
-const LACKED = { 'qwen35.gguf': /architecture: want one of.* have 'qwen35'/ };
+const LACKED = {
+    'qwen35.gguf': /architecture: want one of.* have 'qwen35'/,
+    'qwen3moe.gguf': /architecture: want one of.* have 'qwen3moe'/,
+    'olmoe.gguf': /architecture: want one of.* have 'olmoe'/,
+    'granitemoe.gguf': /architecture: want one of.* have 'granitemoe'/,
+};
 
 function isRefused(w, { ctx, made }, name) {
     try {

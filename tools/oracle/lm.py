@@ -50,6 +50,7 @@ QWEN35 = COMMON | dict(
                          mrope_section=[1, 1, 0], mrope_interleaved=True))
 GEMMA = "gemma2", "gemma3"
 PLUS_ONE = GEMMA + ("qwen35",)
+MOE = "qwen3moe", "olmoe", "granitemoe"
 ARCH = {"granite": "granitehybrid", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
         "olmo3": "olmo2"}
 
@@ -104,6 +105,15 @@ def models():
         rope_parameters={"full_attention": YARN, "sliding_attention": dict(rope_type="default", rope_theta=500000.0)},
         attn_implementation="eager", **(plain | {"hidden_size": 16, "intermediate_size": 32})))
     yield "qwen35", tf.Qwen3_5ForCausalLM(tf.Qwen3_5TextConfig(**QWEN35))
+    yield "qwen3moe", tf.Qwen3MoeForCausalLM(tf.Qwen3MoeConfig(
+        num_hidden_layers=2, moe_intermediate_size=24, num_experts=5, num_experts_per_tok=2, norm_topk_prob=True,
+        tie_word_embeddings=True, **(COMMON | {"head_dim": 16})))
+    few = plain | {"intermediate_size": 16, "num_hidden_layers": 2}
+    yield "olmoe", tf.OlmoeForCausalLM(tf.OlmoeConfig(
+        num_experts=6, num_experts_per_tok=3, norm_topk_prob=False, tie_word_embeddings=False, **few))
+    yield "granitemoe", tf.GraniteMoeForCausalLM(tf.GraniteMoeConfig(
+        num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=True, embedding_multiplier=3.0,
+        residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **few))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -119,7 +129,8 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "mamba.norm": "ssm_norm", "mamba.out_proj": "ssm_out", "shared_mlp.output_linear": "ffn_down",
          "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
          "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
-         "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out"}
+         "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
+         "mlp.gate": "ffn_gate_inp", "block_sparse_moe.router": "ffn_gate_inp"}
 
 
 def name_of(name, gemma, post=False):
@@ -183,6 +194,13 @@ def mlp_of(model):
     return layer.feed_forward.w1.out_features if hasattr(layer, "feed_forward") else model.config.intermediate_size
 
 
+def write_scales(w, c):
+    w.add_attention_scale(c.attention_multiplier)
+    w.add_embedding_scale(c.embedding_multiplier)
+    w.add_residual_scale(c.residual_multiplier)
+    w.add_logit_scale(c.logits_scaling)
+
+
 def write_granite(w, c):
     """As llama.cpp's converter does, which says by `finetuned` whether queries and keys turn."""
     w.add_head_count_kv([c.num_key_value_heads * (t != "linear_attention") for t in c.layer_types])
@@ -191,10 +209,7 @@ def write_granite(w, c):
     w.add_ssm_group_count(c.mamba_n_groups)
     w.add_ssm_inner_size(c.mamba_expand * c.hidden_size)
     w.add_ssm_time_step_rank(c.mamba_n_heads)
-    w.add_attention_scale(c.attention_multiplier)
-    w.add_embedding_scale(c.embedding_multiplier)
-    w.add_residual_scale(c.residual_multiplier)
-    w.add_logit_scale(c.logits_scaling)
+    write_scales(w, c)
     w.add_rope_scaling_finetuned(False)
 
 
@@ -242,6 +257,22 @@ def in_turns(key, x, c):
     return np.take(x, np.concatenate([np.arange(first), order]), axis=dim)
 
 
+def write_experts(w, key, x):
+    """Of routed experts, gates and values that lie side by side. False: as all others."""
+    room, _, last = key.removeprefix("model.").rpartition(".experts.")
+    block = f"blk.{room.split('.')[1]}." if room else ""
+    if last == "gate_up_proj":
+        for half, rows in zip(("gate", "up"), np.split(x, 2, axis=1)):
+            w.add_tensor(f"{block}ffn_{half}_exps.weight", np.ascontiguousarray(rows).astype(np.float16))
+    elif last == "down_proj":
+        w.add_tensor(f"{block}ffn_down_exps.weight", x.astype(np.float16))
+    elif key.endswith(("mlp.gate.weight", "router.weight")):
+        w.add_tensor(name_of(key, False), x)
+    else:
+        return False
+    return True
+
+
 def write(name, model, split=False):
     arch = ARCH.get(name, name)
     c = model.config
@@ -261,6 +292,13 @@ def write(name, model, split=False):
         write_delta(w, c)
     else:
         w.add_head_count_kv(c.num_key_value_heads)
+    if arch in MOE:
+        w.add_expert_count(getattr(c, "num_experts", None) or c.num_local_experts)
+        w.add_expert_used_count(c.num_experts_per_tok)
+    if arch == "qwen3moe":
+        w.add_expert_feed_forward_length(c.moe_intermediate_size)
+    if arch == "granitemoe":
+        write_scales(w, c)
     head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     w.add_key_length(head)
     w.add_value_length(head)
@@ -291,9 +329,11 @@ def write(name, model, split=False):
         x = t.numpy()
         if arch == "granitehybrid" and write_mamba(w, key, x):
             continue
-        if arch in ("llama", "smollm3") and "q_proj" in key:
+        if arch in MOE and write_experts(w, key, x):
+            continue
+        if arch in ("llama", "smollm3", "granitemoe") and "q_proj" in key:
             x = pairs(x, c.num_attention_heads)
-        if arch in ("llama", "smollm3") and "k_proj" in key:
+        if arch in ("llama", "smollm3", "granitemoe") and "k_proj" in key:
             x = pairs(x, c.num_key_value_heads)
         if arch == "qwen35":
             x = in_turns(key, x, c)

@@ -33,6 +33,11 @@ export const STATUS = {
   E_INTERNAL: -13,
 } as const;
 
+export const tg_experts_weigh = {
+  TG_EXPERTS_SUM_TO_1: 1,
+  TG_EXPERTS_SHARES: 2,
+} as const;
+
 export const tg_biases = {
   TG_BIAS_QKV: 1,
   TG_BIAS_OUT: 2,
@@ -187,7 +192,7 @@ export const STRUCTS = {
     },
   },
   tg_model_config: {
-    size: [640, 648],
+    size: [652, 656],
     members: {
       layers: ['i32', 0, 0],
       width: ['i32', 4, 4],
@@ -222,32 +227,35 @@ export const STRUCTS = {
       ssmState: ['i32', 628, 632],
       residualScale: ['f32', 632, 636],
       logitScale: ['f32', 636, 640],
+      experts: ['i32', 640, 644],
+      expertsUsed: ['i32', 644, 648],
+      expertsWeigh: ['i32', 648, 652],
     },
   },
   tg_preset: {
-    size: [656, 672],
+    size: [668, 680],
     members: {
       name: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      batch: ['i32', 644, 656],
-      steps: ['i32', 648, 660],
-      doc: ['text', 652, 664],
+      batch: ['i32', 656, 664],
+      steps: ['i32', 660, 668],
+      doc: ['text', 664, 672],
     },
   },
   tg_model_info: {
-    size: [704, 720],
+    size: [712, 728],
     members: {
       family: ['text', 0, 0],
       config: ['tg_model_config', 4, 8],
-      params: ['u64', 648, 656],
-      weightBytes: ['u64', 656, 664],
-      format: ['text', 664, 672],
-      dtype: ['text', 668, 680],
-      step: ['i64', 672, 688],
-      loss: ['f64', 680, 696],
-      valLoss: ['f64', 688, 704],
-      hasMoments: ['bool', 696, 712],
-      usedPrev: ['bool', 697, 713],
+      params: ['u64', 656, 664],
+      weightBytes: ['u64', 664, 672],
+      format: ['text', 672, 680],
+      dtype: ['text', 676, 688],
+      step: ['i64', 680, 696],
+      loss: ['f64', 688, 704],
+      valLoss: ['f64', 696, 712],
+      hasMoments: ['bool', 704, 720],
+      usedPrev: ['bool', 705, 721],
     },
   },
   tg_convert_report: {
