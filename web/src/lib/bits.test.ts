@@ -7,6 +7,8 @@ import { describe, expect, it } from 'vitest';
 import { finish, nativeRun, RUN, start, TESTED, withEngine } from './testing/setup.js';
 
 const native = nativeRun();
+/** Of steps that are stopped, others than the long tests have fewer. */
+const long = process.env['TG_TEST_LONG'] !== undefined;
 const nativeText = Buffer.from(native.text, 'hex').toString();
 
 describe.each(TESTED)('%s on %i threads', (build, threads) => {
@@ -44,7 +46,7 @@ describe.each(TESTED)('%s on %i threads', (build, threads) => {
 
   it('does not mind being stopped in the middle of steps', () =>
     withEngine(build, threads, async (engine) => {
-      const options = { ...RUN, steps: 30, accum: 4, batch: 4 };
+      const options = { ...RUN, steps: long ? 30 : 15, accum: 4, batch: 4 };
       const stopped = await start(engine, options);
       const whole = await start(engine, options);
       let stops = 0;
@@ -53,7 +55,7 @@ describe.each(TESTED)('%s on %i threads', (build, threads) => {
         let seen = 0;
         // While the loop rests, the engine works on one of the next steps.
         for await (const _ of stopped.trainer.steps(undefined, { signal: abort.signal, ahead: 1 })) {
-          if (++seen < 5) continue;
+          if (++seen < (long ? 5 : 2)) continue;
           await new Promise((resolve) => setTimeout(resolve, stops % 5));
           abort.abort();
         }

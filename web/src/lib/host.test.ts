@@ -36,7 +36,9 @@ class BigBlob extends Blob {
   content(): ArrayBuffer {
     BigBlob.reads++;
     if (BigBlob.broken) throw new Error('NotReadableError');
-    return Uint8Array.from({ length: this.size }, (_, i) => ((this.#from + i) * 7) % 251).buffer;
+    const bytes = new Uint8Array(this.size);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = ((this.#from + i) * 7) % 251;
+    return bytes.buffer;
   }
 }
 
