@@ -231,10 +231,10 @@ WASM_PASSES  := --low-memory-unused --strip-target-features --duplicate-function
 WASM         := $(BUILD)/wasm
 # Ops and families that are native alone: a module has no room for them, or nothing to do with them.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := delta_net delta_net_grad delta_net_cached split_gates join_gates sigmoid_gate sigmoid_gate_grad \
+WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached split_gates join_gates sigmoid_gate sigmoid_gate_grad \
                        route route_grad experts experts_dx experts_dw experts_sum experts_sum_grad
 WASM_LACKS_FAMILIES := qwen35 qwen3moe olmoe granitemoe
-WASM_LACKS          := src/ops/delta_net/% src/ops/sigmoid_gate/% src/model/qwen35.c src/ops/experts/% src/model/moe.c
+WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/ops/sigmoid_gate/% src/model/qwen35.c src/ops/experts/% src/model/moe.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \

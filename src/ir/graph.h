@@ -51,7 +51,8 @@ struct tg_graph {
     tg_node *first, *last;
     uint32_t n_nodes;
     bool in_backward;
-    bool rows_alone; /* of the plan that is made of it: see tg_args */
+    bool rows_alone;   /* of the plan that is made of it: see tg_args */
+    tg_value *scaling; /* state of op loss_scale, which products of gradients read; NULL: none */
     char scope[160];
     tg_value poison;
     tg_node poison_node;

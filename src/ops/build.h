@@ -144,6 +144,11 @@ static inline tg_value *tg_accumulate(tg_graph *g, tg_value *state, tg_value *x)
 static inline tg_value *tg_grad_norm(tg_graph *g, tg_value *grads, tg_value *loss, float clip) {
     return TG_APPLY(g, grad_norm, (&(tg_attr) { .f = { clip } }), grads, loss);
 }
+/* The state scaling [4] of the next step, and as out 1 the same for the caller; see loss_scale.c.
+ * in: scaling, stats [4] */
+static inline tg_value *tg_loss_scale(tg_graph *g, tg_value *scaling, tg_value *stats) {
+    return TG_APPLY(g, loss_scale, NULL, scaling, stats);
+}
 /*
  * AdamW on flat arrays; nothing is written when stats' ok is 0. Learning rate and step t are
  * run-time scalars.   in: w, g, m, v [n], stats [4]   out 0..2: new versions of w, m, v

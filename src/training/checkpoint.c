@@ -14,7 +14,8 @@
  *                                  and weight of each part that rows are drawn from
  *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
  *            "lastValStep", "device", "class", "levers"}, and "gradNorm" while a validation is due,
- *            whose report is that of the step; "ownRates" if a program gave rates of its own
+ *            whose report is that of the step; "ownRates" if a program gave rates of its own;
+ *            "scaling", three numbers of op loss_scale, if gradients are rounded to f16
  *
  * What is drawn next depends on (seed, step) alone, so no random state has to be kept. The last
  * three are what computed the last step (bits.h).
@@ -105,6 +106,12 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
     if (t->had_rate) {
         tg_json_key(w, "ownRates");
         tg_json_put_bool(w, true);
+    }
+    if (TG_TRAIN_SCALES && t->plans.scaling) {
+        tg_json_key(w, "scaling");
+        tg_json_begin_array(w);
+        for (int i = 0; i < 3; i++) tg_json_put_double(w, (double)t->scaling[i]);
+        tg_json_end_array(w);
     }
     tg_json_key(w, "device");
     tg_json_put_string(w, bits.device);
@@ -231,6 +238,22 @@ static void compare_bits(const tg_trainer *t, const tg_json *run) {
                     text_of(run, "levers"), no_part_in(t));
 }
 
+/* Scale, good updates and skipped ones: see loss_scale.c. */
+static tg_status read_scaling(tg_trainer *t, const tg_json *run) {
+    tg_ctx *err = &t->ctx->err;
+    const tg_json *list;
+    TG_TRY(tg_json_want(err, run, "scaling", TG_JSON_ARRAY, &list));
+    double x[3] = { 0 };
+    const tg_json *v = tg_json_first(list);
+    for (int i = 0; i < 3 && v; i++, v = tg_json_next(v)) TG_TRY(tg_json_double(err, v, &x[i]));
+    if (!(x[0] > 0 && x[0] <= 1 && x[1] >= 0 && x[2] >= 0))
+        return tg_fail(err, TG_E_RANGE,
+                       "run.scaling: want a scale in (0, 1] and two counts, have %g, %g, %g", x[0],
+                       x[1], x[2]);
+    for (int i = 0; i < 3; i++) t->scaling[i] = (float)x[i];
+    return TG_OK;
+}
+
 /* Files of this program only: so counters are required, and one that is missing is damage. Losses
  * may be unknown; the last three members only decide about a warning. The counters are not held
  * against the history: they are trusted, as the checksums agreed. */
@@ -255,6 +278,7 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
         TG_TRY(tg_json_want(err, run, "ownRates", TG_JSON_TRUE, &v));
         TG_TRY(tg_json_bool(err, v, &t->had_rate));
     }
+    if (TG_TRAIN_SCALES && tg_json_get(run, "scaling")) TG_TRY(read_scaling(t, run));
     if (t->had_rate)
         tg_say(err, 1,
                "the run had learning rates of its program's own: without tg_trainer_set_rate it "

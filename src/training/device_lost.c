@@ -27,7 +27,8 @@ static void *part(tg_trainer *t, int i) {
 static int parts_of(const tg_trainer *t) { return t->raw.data ? PARTS_MAX : PARTS_MAX - 1; }
 
 static tg_train_mark mark_of(const tg_trainer *t) {
-    return (tg_train_mark) { .step = t->step,
+    return (tg_train_mark) { .scaling = { t->scaling[0], t->scaling[1], t->scaling[2] },
+                             .step = t->step,
                              .updates = t->updates,
                              .last_loss = t->last_loss,
                              .last_val = t->last_val,
@@ -82,6 +83,7 @@ static void set_back(tg_trainer *t, const tg_train_mark *m) {
     t->last_val_step = m->last_val_step;
     t->stale = m->stale;
     t->loss_hash = m->loss_hash;
+    memcpy(t->scaling, m->scaling, sizeof t->scaling);
     while (t->n_history && t->history[t->n_history - 1].step > m->step) t->n_history--;
     t->phase = TG_PHASE_IDLE;
     t->micro = 0;
@@ -108,6 +110,7 @@ static tg_status restore(tg_trainer *t) {
         memcpy(part(t, i), (char *)t->copy.block.data + (size_t)i * bytes, bytes);
         TG_TRY(tg_backend_touched(t->ctx->backend, part(t, i), bytes));
     }
+    TG_TRY(tg_backend_touched(t->ctx->backend, t->scaling, sizeof t->scaling));
     tg_say(&t->ctx->err, TG_LOG_WARNING,
            "the run goes back from step %" PRId64 " to its copy of step %" PRId64, step, t->step);
     return TG_OK;

@@ -83,6 +83,7 @@ static tg_status bind(tg_trainer *t, tg_plan *p) {
     TG_TRY(tg_plan_bind(p, "grads", t->grads.data, bytes));
     TG_TRY(tg_plan_bind(p, "adam_m", t->adam_m.data, bytes));
     TG_TRY(tg_plan_bind(p, "adam_v", t->adam_v.data, bytes));
+    TG_TRY(tg_plan_bind(p, "scaling", t->scaling, sizeof t->scaling));
     return tg_plan_bind(p, "loss", &t->loss, sizeof t->loss);
 }
 
@@ -164,6 +165,7 @@ static tg_status make_checked(tg_context *ctx, tg_model *model, tg_text *text,
     t->best_val = TG_INF;
     t->best_step = t->last_val_step = -1;
     t->history_stride = 1;
+    t->scaling[0] = 1;
     t->loss_hash = UINT64_C(14695981039346656037); /* FNV-1a's offset basis */
     TG_TRY(tg_train_options_check(&ctx->err, &t->o));
     TG_TRY(want(&ctx->err, "row_tokens", t->o.row_tokens, 1, model->layout.config.ctx));
@@ -224,6 +226,7 @@ void tg_train_free(tg_trainer *t) {
     tg_windows_deinit(&t->windows);
     tg_train_plans_free(&t->plans);
     tg_backend_forget(t->ctx->backend, &t->loss, sizeof t->loss);
+    tg_backend_forget(t->ctx->backend, t->scaling, sizeof t->scaling);
     tg_runtime_block_free(t->ctx, &t->grads);
     tg_runtime_block_free(t->ctx, &t->adam_m);
     tg_runtime_block_free(t->ctx, &t->adam_v);
@@ -402,6 +405,20 @@ static bool may_go_ahead(const tg_trainer *t) {
            t->step + 1 < t->o.steps && !tg_train_fault && !tg_run_begun(&t->run);
 }
 
+/* What the update made of the scale of gradients. True: their infinities were the scale's, which is
+ * smaller now, and the step is skipped; no tensor is to blame. */
+static bool take_scaling(tg_trainer *t) {
+    if (!TG_TRAIN_SCALES || !t->plans.scaling) return false;
+    const float *told = tg_plan_data(&t->plans.update, t->plans.scaling);
+    memcpy(t->scaling, told, sizeof t->scaling);
+    if (told[3] == 0) return false;
+    t->report.skipped = true;
+    snprintf(t->report.bad_tensor, sizeof t->report.bad_tensor,
+             "a gradient in f16 (scaled by %g from now on, %.0f updates skipped so far)",
+             (double)told[0], (double)told[2]);
+    return true;
+}
+
 /* stats is [norm, clip coefficient, ok, loss], see grad_norm in ops/build.h. ok is computed inside
  * the plan, since the optimizer must know it before it writes; here it is only read. !(ok > 0) also
  * holds for a NaN. Nobody can cancel an update: what comes next, a save perhaps, would have to
@@ -424,9 +441,12 @@ static tg_status update(tg_trainer *t, double deadline_ms) {
     const float *stats = tg_plan_data(&t->plans.update, t->plans.stats);
     t->report.grad_norm = (double)stats[0];
     t->report.loss = (double)stats[3];
+    const bool answered = take_scaling(t);
     if (stats[2] > 0) {
         t->updates++;
         t->last_loss = t->report.loss;
+        end_step(t);
+    } else if (answered) {
         end_step(t);
     } else {
         t->phase = TG_PHASE_FIND;

@@ -39,6 +39,10 @@
 
 enum { TG_HISTORY_MAX = 4096 };
 
+/* Whether gradients may be rounded to f16. The modules for the web lack the op: subgroup matrices,
+ * which round so, are tried natively alone. */
+enum { TG_TRAIN_SCALES = TG_OP_loss_scale != TG_OP_COUNT };
+
 /* The three plans of a training run, before or after they have memory. */
 typedef struct tg_train_plans {
     tg_graph grad_graph, update_graph, eval_graph;
@@ -47,6 +51,7 @@ typedef struct tg_train_plans {
     tg_value *eval_tokens, *eval_targets; /* of eval */
     tg_value *logits, *lse;               /* outputs of eval */
     tg_value *stats;                      /* output of update: norm, coefficient, ok, loss */
+    tg_value *scaling;                    /* output of update, of op loss_scale; NULL: not in f16 */
     size_t memory_bytes;                  /* of one block that serves all three */
     bool built;
 } tg_train_plans;
@@ -91,6 +96,7 @@ typedef struct tg_train_mark {
     double last_loss, last_val, best_val;
     int32_t stale;
     uint64_t loss_hash;
+    float scaling[4];
 } tg_train_mark;
 
 typedef struct tg_train_copy_state {
@@ -127,7 +133,8 @@ struct tg_trainer {
     double token_bytes, val_token_bytes; /* of text, a token of either part */
     tg_train_plans plans;
     tg_block grads, adam_m, adam_v, raw, best, memory; /* raw: with options.ema alone */
-    float loss; /* the plans' state "loss": mean over the micro-steps so far */
+    float loss;       /* the plans' state "loss": mean over the micro-steps so far */
+    float scaling[4]; /* the plans' state "scaling", of op loss_scale, as last told */
 
     int64_t step;    /* done */
     int64_t updates; /* done and not refused: the t of bias correction */

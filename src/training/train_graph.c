@@ -15,6 +15,12 @@ static tg_value *flat(tg_graph *g, const tg_layout *l, const char *name) {
     return tg_state(g, name, tg_type_1d(TG_F32, l->n_elems));
 }
 
+/* What gradients are scaled by before they are rounded to f16; NULL where nothing is. */
+static tg_value *scaling_of(tg_graph *g) {
+    if (!TG_TRAIN_SCALES || !(g->levers & TG_LEVER_BIT(f16_storage))) return NULL;
+    return tg_state(g, "scaling", tg_type_1d(TG_F32, 4));
+}
+
 /* [B, T]. The batch is part of the shape, so a run has one batch size from its first step to its
  * last; only evaluation leaves rows of it unused. */
 static tg_value *ids(tg_graph *g, const tg_train_options *o, const char *name) {
@@ -50,6 +56,7 @@ static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_trai
     tg_value *total = tg_state(g, "loss", tg_type_scalar(TG_F32));
     p->tokens = ids(g, o, "tokens");
     p->targets = ids(g, o, "targets");
+    g->scaling = scaling_of(g);
     tg_value *logits = tg_net_logits(&net, p->tokens);
     tg_graph_scope(g, "loss");
     tg_value *loss = tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
@@ -181,7 +188,10 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
         begin = i + 1 < l->n_params ? l->params[i + 1].offset_elems : l->n_elems;
     }
     adamw(&u, begin, l->n_elems);
+    tg_value *scaling = scaling_of(g);
+    if (scaling) p->scaling = tg_out(tg_loss_scale(g, scaling, u.stats), 1);
     if (g->status == TG_OK) tg_output(g, p->stats, "stats");
+    if (g->status == TG_OK && scaling) tg_output(g, p->scaling, "scaling");
     return tg_graph_finish(g);
 }
 

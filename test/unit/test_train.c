@@ -361,6 +361,38 @@ static void skips_a_bad_step_on_request(void **state) {
     end_run(&r);
 }
 
+/* Gradients are rounded to f16, and one is infinite while the loss is not: that is the scale's
+ * fault. The step is skipped without being asked for, counted and told, and a save knows. */
+static void an_overflow_halves_the_scale(void **state) {
+    (void)state;
+    tg_train_options o = options(8, 1);
+    run_of r = start_run(open_context(2, NULL, "+f16_storage"), &nano, &o);
+    steps_until(&r, 3);
+    const size_t bytes = r.model->layout.n_elems * sizeof(float);
+    float *before = malloc(bytes);
+    memcpy(before, r.model->weights, bytes);
+    assert_true(poison(r.trainer, "grad.ln_final.weight", (float)TG_INF));
+    tg_step_report report;
+    OK(r.ctx, tg_trainer_step(r.trainer, &report));
+    assert_true(report.skipped);
+    assert_int_equal(report.step, 4);
+    assert_non_null(strstr(report.bad_tensor, "scaled by 0.5"));
+    assert_non_null(strstr(report.bad_tensor, "1 updates skipped"));
+    assert_memory_equal(before, r.model->weights, bytes);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    report = steps_until(&r, 8);
+    assert_false(report.skipped);
+    assert_int_equal(r.trainer->updates, 7);
+    run_of again = resume(open_context(2, NULL, "+f16_storage"), 0);
+    assert_true(again.trainer->scaling[0] == 0.5f && again.trainer->scaling[1] == 0 &&
+                again.trainer->scaling[2] == 1);
+    assert_true(steps_until(&again, 8).loss_hash == report.loss_hash);
+    assert_memory_equal(again.trainer->scaling, r.trainer->scaling, sizeof r.trainer->scaling);
+    free(before);
+    end_run(&again);
+    end_run(&r);
+}
+
 /* ------------------------------------------------------------------------------- bad options,
  * memory */
 
@@ -519,6 +551,7 @@ int main(void) {
         cmocka_unit_test(refuses_another_text),
         cmocka_unit_test(refuses_what_is_not_finite),
         cmocka_unit_test(skips_a_bad_step_on_request),
+        cmocka_unit_test(an_overflow_halves_the_scale),
         cmocka_unit_test(names_a_bad_option),
         cmocka_unit_test(short_texts),
         cmocka_unit_test(measured_without_a_trainer),

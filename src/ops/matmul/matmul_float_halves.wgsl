@@ -3,7 +3,12 @@
 @group(0) @binding(2) var<storage, read_write> a: array<Four>;
 @group(0) @binding(3) var<storage, read_write> b: array<Four>;
 @group(0) @binding(4) var<storage, read_write> halves: array<vec4<u32>>;
+@group(0) @binding(5) var<storage, read_write> scales: array<f32>;
 
+fn scaling() -> f32 {
+    if (!is_here(6u)) { return 1.0; }
+    return scales[0];
+}
 fn fetch_left(which: u32, at: u32) -> vec4<f32> { return as_vec4(a[at]); }
 
 fn right_four(row: u32, col: u32, rows: u32, cols: u32) -> vec4<f32> {
@@ -19,6 +24,7 @@ fn put_right_eight(s: Sizes, p: Sizes, start: u32, i: u32) {
     let rows = select(s.k, s.n, RIGHT_BY_K);
     let cols = select(s.n, s.k, RIGHT_BY_K);
     let scale = scale_of(op.f1);
-    halves[start + i] = vec4<u32>(rounded(right_four(row, col, rows, cols), scale),
-                                  rounded(right_four(row, col + 4u, rows, cols), scale));
+    let overflows = op.f1 != 0.0 && is_here(6u);
+    halves[start + i] = vec4<u32>(rounded(right_four(row, col, rows, cols), scale, overflows),
+                                  rounded(right_four(row, col + 4u, rows, cols), scale, overflows));
 }

@@ -12,8 +12,10 @@
  * Floats of training are rounded where f16_storage is on. Gradients are small: a mean over rows
  * leaves each about 1 / rows, below what f16 can say of some. So attr.f[0] and f[1], which scale a
  * and b before they are rounded, are 64 times a power of two near the rows for an operand that is a
- * gradient (matmul.c, grad), and sums are scaled back in f32. What is larger than 65504 then, a
- * thousand times what an element of a row's gradient is, becomes that; infinities and NaNs stay.
+ * gradient (matmul.c, grad), times what loss_scale says, and sums are scaled back in f32. What is
+ * larger than 65504 then, a thousand times what an element of a row's gradient is (where few rows
+ * have a target, each of theirs is more), becomes infinite, which loss_scale answers. Activations
+ * beyond it become 65504; infinities and NaNs stay.
  */
 #ifndef TG_OPS_MATMUL_HALVES_H
 #define TG_OPS_MATMUL_HALVES_H
@@ -84,7 +86,8 @@ static bool fits_packed_halves(const tg_args *a) {
       .constants = BY_K(left, right),                                                              \
       .wgsl = { padded, finish, by_matrices },                                                     \
       .matrices = true,                                                                            \
-      .bind = { TG_BIND_SCRATCH, TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1) },   \
+      .bind = { TG_BIND_SCRATCH, TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_OUT(0), TG_BIND_OUT(1),     \
+                TG_BIND_IN(MATMUL_SCALING) },                                                      \
       .groups = halves_tiles }
 #define HALVES(trans, left, right)                                                                 \
     {                                                                                              \
@@ -94,7 +97,8 @@ static bool fits_packed_halves(const tg_args *a) {
               .constants = BY_K(left, right),                                                      \
               .wgsl = { padded, float_halves, halves },                                            \
               .fours = true,                                                                       \
-              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH },                           \
+              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_SCRATCH,                             \
+                        TG_BIND_IN(MATMUL_SCALING) },                                              \
               .groups = halves_groups },                                                           \
             PRODUCTS(left, right)                                                                  \
         }                                                                                          \

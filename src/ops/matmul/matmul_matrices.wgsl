@@ -10,6 +10,12 @@
 @group(0) @binding(4) var<storage, read_write> residual: array<vec4<f32>>;
 @group(0) @binding(5) var<storage, read_write> y: array<vec4<f32>>;
 @group(0) @binding(6) var<storage, read_write> z: array<vec4<f32>>;
+@group(0) @binding(7) var<storage, read_write> scales: array<f32>;
+
+fn scaling() -> f32 {
+    if (!is_here(6u)) { return 1.0; }
+    return scales[0];
+}
 
 // Eights of a row of a tile, and how many eights further a thread's next one lies.
 const LEFT_ROW = select(16u, 4u, LEFT_BY_K);

@@ -9,7 +9,17 @@
 #include "ir/op.h"
 
 /* Inputs. */
-enum { MATMUL_A, MATMUL_B, MATMUL_BIAS, MATMUL_RESIDUAL, MATMUL_B1, MATMUL_B2, MATMUL_N_IN };
+enum {
+    MATMUL_A,
+    MATMUL_B,
+    MATMUL_BIAS,
+    MATMUL_RESIDUAL,
+    MATMUL_B1,
+    MATMUL_B2,
+    NORM_MATMUL_N_IN,
+    MATMUL_SCALING = NORM_MATMUL_N_IN,
+    MATMUL_N_IN
+};
 /* Attributes. */
 enum { MATMUL_TRANS, MATMUL_ACT, MATMUL_KEEP_Z, MATMUL_READ };
 /* Of norm_matmul, whose others are the same. */

@@ -7,6 +7,8 @@
 // Activations are divided by this and weights multiplied: of activations some are large.
 const SHARE = 16.0;
 
+fn scaling() -> f32 { return 1.0; }
+
 fn fetch_left(which: u32, at: u32) -> vec4<f32> {
     if (op.i3 == 0) { return as_vec4(a[at]) / SHARE; }
     let fours = op.ins[0].cols / 8u;
@@ -50,6 +52,6 @@ fn put_right_eight(s: Sizes, p: Sizes, start: u32, i: u32) {
     let k = i / 16u % (p.k / 8u) * 8u;
     if (row >= rows_of(place.matrix)) { return; }
     halves[start + ((place.begin + row) * p.k + k) / 8u] =
-        vec4<u32>(rounded(weights_at(place.matrix, row, k, s.k), SHARE),
-                  rounded(weights_at(place.matrix, row, k + 4u, s.k), SHARE));
+        vec4<u32>(rounded(weights_at(place.matrix, row, k, s.k), SHARE, false),
+                  rounded(weights_at(place.matrix, row, k + 4u, s.k), SHARE, false));
 }

@@ -17,5 +17,6 @@ fn padded(s: Sizes) -> Sizes {
     return Sizes((s.m + 127u) / 128u * 128u, (s.n + 127u) / 128u * 128u, (s.k + 31u) / 32u * 32u);
 }
 
-// What a and b are multiplied by before they are rounded: powers of two.
-fn scale_of(f: f32) -> f32 { return select(f, 1.0, f == 0.0); }
+// What a and b are multiplied by before they are rounded: powers of two. Of gradients it changes with
+// the run, and scaling() is what loss_scale.c says, where there is one.
+fn scale_of(f: f32) -> f32 { return select(f * scaling(), 1.0, f == 0.0); }

@@ -183,7 +183,7 @@ TG_OP_DESC(norm_matmul) = {
     .doc = "y = rms_norm(a) b^T + bias, b weights of files: up to three packed matrices",
     .in_names = { "a", "b", "bias", "gain", "b1", "b2" },
     .out_names = { "y" },
-    .n_in = MATMUL_N_IN,
+    .n_in = NORM_MATMUL_N_IN,
     .n_in_optional = 4,
     .reads_packed = 1 << MATMUL_B | 1 << MATMUL_B1 | 1 << MATMUL_B2,
     .n_out = 1,
