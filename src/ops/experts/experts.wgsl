@@ -4,6 +4,13 @@
 @group(0) @binding(3) var<storage, read_write> ids: array<i32>;
 @group(0) @binding(6) var<storage, read_write> y: array<f32>;
 
+// Four columns from c on; zeros beyond the last.
+fn four_of_x(at: u32, c: u32, depth: u32) -> vec4<f32> {
+    var v = vec4<f32>();
+    for (var i = 0u; i < min(4u, depth - min(c, depth)); i++) { v[i] = x[at + c + i]; }
+    return v;
+}
+
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
@@ -20,11 +27,11 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     var sum = 0.0;
     for (var block = 0u; 32u * block < depth; block++) {
         take_weights(choice / k, row, depth, block);
-        var part = 0.0;
-        for (var c = 0u; c < min(32u, depth - 32u * block); c++) {
-            part = fma(taken[c / 4u][c % 4u], x[at + 32u * block + c], part);
+        var parts = vec4<f32>();
+        for (var v = 0u; v < 8u; v++) {
+            parts = fma(taken[v], four_of_x(at, 32u * block + 4u * v, depth), parts);
         }
-        sum += part;
+        sum += (parts.x + parts.y) + (parts.z + parts.w);
     }
     y[i] = sum;
 }

@@ -22,10 +22,10 @@ enum { DX_COLS = 64, DX_PANEL_ROWS = TG_PACK_ROWS };
 /* The register tile: rows of a, vectors of columns. */
 enum { DX_ROWS = TG_MR == 1 ? 1 : 4, DX_VECS = 2 };
 
-static bool dx_fits(const tg_args *a) {
+static inline bool dx_fits(const tg_args *a) {
     return !matmul_b_is_floats(a) && a->attr.i[MATMUL_TRANS] == 0;
 }
-static size_t dx_units(const tg_args *a) {
+static inline size_t dx_units(const tg_args *a) {
     return tg_units(tg_type_cols(&a->out_type[0]), DX_COLS);
 }
 static size_t dx_local_bytes(const tg_args *a) {
@@ -83,7 +83,7 @@ static void add_panel(const tg_args *a, const float *panel, size_t n, size_t col
     }
 }
 
-static void dx_run(const tg_args *a, size_t begin, size_t end) {
+static inline void dx_run(const tg_args *a, size_t begin, size_t end) {
     const bool fresh = !(a->acc & 1);
     b_part parts[MATMUL_PARTS];
     const size_t n_parts = matmul_parts(a, parts), depth = tg_type_cols(&a->out_type[0]);
