@@ -149,6 +149,59 @@ def llama_cpp():
     expect(tinygpt("info", path), 0, "another rhythm", out="all layers but one of 3")
 
 
+def tensors_of(path):
+    """name -> (entry of the head, bytes) of a .safetensors file."""
+    with open(path, "rb") as f:
+        b = f.read()
+    n = struct.unpack_from("<Q", b)[0]
+    head = json.loads(b[8:8 + n])
+    head.pop("__metadata__", None)
+    return {k: (v, b[8 + n + v["data_offsets"][0]:8 + n + v["data_offsets"][1]]) for k, v in head.items()}
+
+
+def write_tensors(path, tensors):
+    head, data = {}, b""
+    for name, (entry, bytes_of) in tensors.items():
+        head[name] = dict(entry, data_offsets=[len(data), len(data) + len(bytes_of)])
+        data += bytes_of
+    text_of = json.dumps(head).encode()
+    write(path, struct.pack("<Q", len(text_of)) + text_of + data)
+
+
+def experts():
+    """Routed experts: one that is missing, or too many; and gates beside values, as they are in memory."""
+    source = os.path.join(GOLDEN, "qwen3moe")
+    whole = tensors_of(os.path.join(source, "model.safetensors"))
+    def folder_of(name, tensors):
+        shutil.copytree(source, name)
+        os.remove(os.path.join(name, "model.safetensors"))
+        write_tensors(os.path.join(name, "model.safetensors"), tensors)
+        return name
+    lost = "model.layers.1.mlp.experts.3.up_proj.weight"
+    refused("an expert is missing", "info", folder_of("lost", {k: v for k, v in whole.items() if k != lost}),
+            err=("lost", "blk.1.ffn_up_exps.weight", "want all 5 experts, expert 3 is missing"))
+    more = whole | {lost.replace(".3.", ".5."): whole[lost]}
+    refused("a sixth of five", "info", folder_of("more", more), err=("experts.5.up_proj", "one of 5 experts"))
+    fused = {k: v for k, v in whole.items() if ".experts." not in k}
+    for room in "model.layers.0.mlp.experts.", "model.layers.1.mlp.experts.":
+        def stack(*kinds):
+            parts = [whole[f"{room}{e}.{kind}_proj.weight"] for e in range(5) for kind in kinds]
+            rows, cols = parts[0][0]["shape"]
+            return ({"dtype": parts[0][0]["dtype"], "shape": [5, rows * len(kinds), cols]},
+                    b"".join(data for _, data in parts))
+        fused[room + "gate_up_proj"] = stack("gate", "up")
+        fused[room + "down_proj"] = stack("down")
+    for name, path in ("one", source), ("fused", folder_of("side", fused)):
+        expect(tinygpt("convert", path, name + ".gguf", "--dtype", "f16"), 0, f"{name} as GGUF")
+    with open("one.gguf", "rb") as one, open("fused.gguf", "rb") as other:
+        check(one.read() == other.read(), "gates beside values are the same model", "other bytes")
+    with open(os.path.join(GOLDEN, "qwen3moe.gguf"), "rb") as f:
+        b = f.read()
+    write("x.gguf", b.replace(b"blk.1.ffn_up_exps.weight", b"blk.1.ffn_up_expz.weight"))
+    refused("GGUF without a matrix", "info", "x.gguf", err=("blk.1.ffn_up_exps.weight: missing",))
+    expect(tinygpt("info", os.path.join(GOLDEN, "qwen3moe.gguf")), 0, "info", out="5 in a layer, 2 of them")
+
+
 def config_json():
     def one(what, source, change, *err):
         def edit(c):
@@ -350,5 +403,5 @@ def messages():
     refused("the same of the file alone", "tokenize", "t/tokenizer.json", "a", err=("t/tokenizer.json", "merge 0"))
 
 
-main(own_family, what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, llama_cpp,
+main(own_family, what_is_no_model, shared_tensors, messages, scaling_of_positions, metadata, llama_cpp, experts,
      config_json, gemma3, llama3_factors)
