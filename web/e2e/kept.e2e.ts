@@ -14,7 +14,7 @@ let p: Playground;
 onFreshStages((stage) => ({ site, v, p } = stage));
 
 /** Moments at which the page is loaded again. */
-const MOMENTS = process.env['TG_TEST_LONG'] ? 40 : 6;
+const MOMENTS = process.env['TG_TEST_LONG'] ? 40 : 4;
 
 function random(seed: number): () => number {
   let x = seed;

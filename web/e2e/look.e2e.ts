@@ -78,7 +78,7 @@ describe.each(Object.keys(SIZES) as Device[])('on a %s', (device) => {
       hasTouch: device === 'phone',
     });
     p = new Playground(firstTab(v));
-    await p.open(site.url, 'start', { size: 'tiny', steps: 400 });
+    await p.open(site.url, 'start', { size: 'tiny', steps: 100, evalEvery: 10, sampleEvery: 25 });
     await p.paste(TEXT);
   });
   afterAll(async () => {
@@ -100,7 +100,7 @@ describe.each(Object.keys(SIZES) as Device[])('on a %s', (device) => {
     await p.view('Start');
     await p.start();
     await p.finished();
-    expect(await p.step()).toBe(400);
+    expect(await p.step()).toBe(100);
   });
 
   describe.each(schemes)('in %s colours', (colorScheme) => {
