@@ -94,6 +94,13 @@ def families():
         **(SIZES | {"num_hidden_layers": 3}))), False
 
 
+    few = SIZES | {"moe_intermediate_size": 16, "num_experts": 4, "num_experts_per_tok": 2}
+    yield "qwen3moe", tf.Qwen3MoeForCausalLM(tf.Qwen3MoeConfig(tie_word_embeddings=True, norm_topk_prob=True, **few)), False
+    yield "granitemoe", tf.GraniteMoeForCausalLM(tf.GraniteMoeConfig(
+        tie_word_embeddings=True, num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=3.0,
+        residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **(plain | {"intermediate_size": 16}))), False
+
+
 def fill(model, gains_at):
     for key, p in model.named_parameters():
         p.normal_(0, 0.2)
@@ -173,7 +180,8 @@ def opened(path):
 
 
 def model_of(folder, dtype):
-    return tf.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype, attn_implementation="eager")
+    return tf.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=dtype, attn_implementation="eager", experts_implementation="eager")
 
 
 def answer(model):
