@@ -15,20 +15,19 @@ static size_t rows_of(const tg_args *a) { return tg_type_rows(&a->in_type[0]); }
  * were multiplied with, and of each sequence at a head P sums of gains and one of decays. */
 typedef struct work {
     float *u, *numbers, *scales, *sums;
-    size_t elems;
 } work;
 static work work_of(const tg_args *a, const mamba *m) {
     const size_t n = rows_of(a);
-    work w = { .u = a->scratch, .elems = n * (m->K + 2 * m->H + 2 * m->G) };
+    work w = { .u = a->scratch };
     w.numbers = w.u + n * m->K;
     w.scales = w.numbers + n * 2 * m->H;
     w.sums = w.scales + n * 2 * m->G;
-    w.elems += a->in_type[0].dim[0] * m->H * (m->P + 1);
     return w;
 }
 static size_t work_bytes(const tg_args *a) {
     const mamba m = delta_sizes(a, 2);
-    return work_of(a, &m).elems * sizeof(float);
+    return (rows_of(a) * (m.K + 2 * m.H + 2 * m.G) + a->in_type[0].dim[0] * m.H * (m.P + 1)) *
+           sizeof(float);
 }
 
 static size_t column_units(const tg_args *a) {
