@@ -64,7 +64,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         for (var i = 0u; i < PAIRS; i++) {
             o[i] = Pair(scaled(o[i].a, scale), scaled(o[i].b, scale));
         }
-        c = Pair(dropped(c.a, p, row, key + x, false), dropped(c.b, p, row, key + x + 32u, false));
+        c = dropped(c, kept_of(p, row, key + x, false), false);
         add_rows(&o, c, s, p.v, key, end, tid);
     }
     of_cells[cells + x / 4u] = sum;

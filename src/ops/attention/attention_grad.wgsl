@@ -124,12 +124,9 @@ fn keys(s: Heads, b: u32, kv: u32, key: u32, tid: u32) {
             }
             p = Pair(weights(p.a, down(lse_of(h, t + x))),
                      weights(p.b, down(lse_of(h, t + 32u + x))));
-            let kept = Pair(dropped(p.a, h, t + x, key + y, true),
-                            dropped(p.b, h, t + 32u + x, key + y, true));
-            add_rows(&dv, kept, s, h.dout, t, tokens, tid);
-            var dp = scores(s, h.v, key, h.dout, t, tid);
-            dp = Pair(dropped(dp.a, h, t + x, key + y, true),
-                      dropped(dp.b, h, t + 32u + x, key + y, true));
+            let kept = kept_of(h, t + x, key + y, true);
+            add_rows(&dv, dropped(p, kept, true), s, h.dout, t, tokens, tid);
+            let dp = dropped(scores(s, h.v, key, h.dout, t, tid), kept, true);
             let ds = Pair(bent(slopes(p.a, dp.a, down(delta_of(h, t + x))), score.a),
                           bent(slopes(p.b, dp.b, down(delta_of(h, t + 32u + x))), score.b));
             add_rows(&dk, ds, s, h.q, t, tokens, tid);
@@ -157,8 +154,8 @@ fn queries(s: Heads, h: Place, first: u32, tid: u32) {
             p = Pair(masked_cell(p.a, key + x, y + 1u), masked_cell(p.b, key + 32u + x, y + 1u));
         }
         p = Pair(weights(p.a, row_lse), weights(p.b, row_lse));
-        var dp = scores(s, h.dout, first, h.v, key, tid);
-        dp = Pair(dropped(dp.a, h, y, key + x, false), dropped(dp.b, h, y, key + 32u + x, false));
+        let dp = dropped(scores(s, h.dout, first, h.v, key, tid),
+                         kept_of(h, y, key + x, false), false);
         let ds = Pair(bent(slopes(p.a, dp.a, row_delta), score.a),
                       bent(slopes(p.b, dp.b, row_delta), score.b));
         add_rows(&dq, ds, s, h.k, key, end, tid);

@@ -43,7 +43,8 @@ static inline bool tg_flash_drops_256(const tg_args *a) { return tg_flash_fits(a
 #define TG_FLASH_MASKS ops_mask, drop
 #define TG_FLASH_NONE  NULL, NULL
 #define TG_FLASH_KEEPS                                                                             \
-    "fn dropped(c: Cell, p: Place, t: u32, key: u32, down: bool) -> Cell { return c; }\n"
+    "fn kept_of(p: Place, t: u32, key: u32, of_keys: bool) -> u32 { return 0u; }\n"                \
+    "fn dropped(c: Pair, kept: u32, of_keys: bool) -> Pair { return c; }\n"
 
 #define TG_FLASH_FOURS "const FOURS = true; "
 #define TG_FLASH_ONES                                                                              \

@@ -9,7 +9,8 @@ fn high(a: u32, b: u32) -> u32 {
     return (a >> 16u) * (b >> 16u) + (mid >> 16u) + (cross >> 16u);
 }
 
-fn mask_of(rate: f32, sequence: u32, stream: u32, index: u32) -> vec4<f32> {
+// Which of the four stay.
+fn stay(rate: f32, sequence: u32, stream: u32, index: u32) -> vec4<bool> {
     var x = vec4<u32>(index, rt.draw_lo + sequence, 3u, stream);
     var key = vec2<u32>(rt.seed_lo, rt.seed_hi);
     for (var round = 0; round < 10; round++) {
@@ -17,6 +18,8 @@ fn mask_of(rate: f32, sequence: u32, stream: u32, index: u32) -> vec4<f32> {
                       high(0xD2511F53u, x.x) ^ x.w ^ key.y, 0xD2511F53u * x.x);
         key += vec2<u32>(0x9E3779B9u, 0xBB67AE85u);
     }
-    let below = vec4<u32>(u32(rate * 4294967296.0));
-    return select(vec4<f32>(1.0 / (1.0 - rate)), vec4<f32>(), x < below);
+    return x >= vec4<u32>(u32(rate * 4294967296.0));
+}
+fn mask_of(rate: f32, sequence: u32, stream: u32, index: u32) -> vec4<f32> {
+    return select(vec4<f32>(), vec4<f32>(1.0 / (1.0 - rate)), stay(rate, sequence, stream, index));
 }
