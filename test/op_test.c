@@ -3,13 +3,15 @@
  * op_test.c - every op, case and variant on one ISA against the references; gradients by finite
  * differences. Knows no op by name.
  *
- *     op_test [--device webgpu] [--levers LIST] [--filter TEXT]
+ *     op_test [--device webgpu [--one-size]] [--levers LIST] [--filter TEXT]
  *     op_test [--isa NAME] [--levers LIST] [--filter TEXT] [--gradients] [--verbose]
  *
  * Without --levers every variant that may run is tried; with it, the one that these levers choose.
  * With --device webgpu every shader of every op is run on the adapter, against the same references
  * and with the same guards, and those that no case picks, or that are of merges, are compiled. With
- * --levers, too, this is only done with shaders whose text is another one than by default.
+ * --levers, too, this is only done with shaders whose text is another one than by default. With
+ * --one-size, of shaders that differ in numbers of their names alone the first is enough: a
+ * software GPU that compiles for seconds is asked whether it computes what another one does.
  *
  * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing
  * failed.
@@ -26,7 +28,7 @@
 
 typedef struct arguments {
     const char *device, *isa, *levers, *filter;
-    bool gradients, verbose;
+    bool gradients, verbose, one_size;
 } arguments;
 
 static void report(void *user, const tg_check *c) {
@@ -43,6 +45,8 @@ static bool parse(int argc, char **argv, arguments *a) {
             a->gradients = true;
         else if (strcmp(argv[i], "--verbose") == 0)
             a->verbose = true;
+        else if (strcmp(argv[i], "--one-size") == 0)
+            a->one_size = true;
         else if (strcmp(argv[i], "--device") == 0 && more && strcmp(argv[i + 1], "webgpu") == 0)
             a->device = argv[++i];
         else if (strcmp(argv[i], "--isa") == 0 && more)
@@ -61,6 +65,7 @@ typedef struct gpu_bench {
     tg_gpu_bench *bench;
     uint32_t changed; /* levers that are not as they are by default; 0: every shader is wanted */
     bool matrices;    /* shaders with matrices of a subgroup can be run, or what stands for them */
+    bool one_size;
 } gpu_bench;
 
 static tg_status run_shader(void *user, const tg_op_desc *d, const tg_shader *s, const tg_args *a,
@@ -68,8 +73,35 @@ static tg_status run_shader(void *user, const tg_op_desc *d, const tg_shader *s,
     return tg_gpu_bench_run(((gpu_bench *)user)->bench, d, s, a, guard_bytes);
 }
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+static bool same_but_numbers(const char *a, const char *b) {
+    for (;;) {
+        while (is_digit(*a)) a++;
+        while (is_digit(*b)) b++;
+        if (*a != *b) return false;
+        if (!*a) return true;
+        a++, b++;
+    }
+}
+
+/* An op has the same shader in another size, before this one. */
+static bool is_another_size(const tg_shader *s) {
+    for (int op = 0; op < TG_OP_COUNT; op++) {
+        const tg_op_desc *d = tg_op_table[op];
+        for (size_t i = 0; i < d->n_shaders; i++) {
+            if (s != &d->shaders[i]) continue;
+            while (i > 0)
+                if (same_but_numbers(d->shaders[--i].name, s->name)) return true;
+            return false;
+        }
+    }
+    return false; /* a merge */
+}
+
 static bool wants_shader(void *user, const tg_shader *s) {
     const gpu_bench *b = user;
+    if (b->one_size && is_another_size(s)) return false;
     uint32_t levers = s->needs;
     for (unsigned i = 0; i < tg_shader_passes(s); i++) {
         levers |= tg_shader_pass_levers(&s->pass[i]);
@@ -95,7 +127,8 @@ static tg_status compile_shaders(gpu_bench *b, tg_gpu *gpu, size_t *n_run) {
 
 static tg_status run_gpu(tg_context *ctx, arguments *a, size_t *n_run, size_t *n_failed) {
     tg_gpu *gpu;
-    gpu_bench b = { NULL, a->levers ? tg_levers_default() ^ ctx->levers : 0, false };
+    gpu_bench b = { .changed = a->levers ? tg_levers_default() ^ ctx->levers : 0,
+                    .one_size = a->one_size };
     TG_TRY(tg_gpu_open(&ctx->err, &gpu));
     const tg_gpu_info *info = tg_gpu_get_info(gpu);
     printf("%s, %s, %s\n", info->adapter, info->driver, info->api);
@@ -138,7 +171,7 @@ int main(int argc, char **argv) {
     if (!parse(argc, argv, &a)) {
         fprintf(
             stderr,
-            "op_test: want --device webgpu, --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
+            "op_test: want --device webgpu, --one-size, --isa NAME, --levers LIST, --filter TEXT, --gradients, --verbose\n");
         return 2;
     }
     tg_context_options o = tg_context_options_default();

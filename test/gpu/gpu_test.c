@@ -839,6 +839,7 @@ static int end(void **state) {
 
 int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
+    if (argc > 2) cmocka_set_skip_filter(argv[2]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
