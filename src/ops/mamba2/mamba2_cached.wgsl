@@ -14,10 +14,10 @@ fn state_of(r: u32, which: u32) -> u32 {
     let s = clamp_id(at[2u * r], op.ins[3].rows);
     return clamp_id(slots[2u * s + which], op.ins[1].dim0) * op.ins[1].cols;
 }
-// The first row of the call that is of the sequence of row r.
-fn first_of(r: u32) -> u32 {
+// The first row of the call that is of the sequence of row r, or one that no tap reaches beyond.
+fn first_of(r: u32, taps: u32) -> u32 {
     var first = r;
-    while (first > 0u && at[2u * first - 2u] == at[2u * r]) { first--; }
+    while (first > 0u && r - first < taps && at[2u * first - 2u] == at[2u * r]) { first--; }
     return first;
 }
 
@@ -38,7 +38,7 @@ fn conv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     for (var i = first; i < min(n, first + 1024u); i += 256u) {
         let r = i / cols;
         let c = i % cols;
-        let begin = first_of(r);
+        let begin = first_of(r, taps);
         var sum = second[c];
         for (var back = taps; back > 0u; back--) {
             sum = fma(first_in[c * taps + taps - back], seen(r, begin, back - 1u, c, taps), sum);
