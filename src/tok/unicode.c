@@ -29,7 +29,7 @@ static const uint32_t keys[] = {
 static const uint16_t pool_at[LENGTH(keys) + 1] = {
 #include "tok/unicode_at.def"
 };
-static const uint16_t pool[] = {
+static const uint8_t pool[] = {
 #include "tok/unicode_pool.def"
 };
 static const uint64_t compositions[] = {
@@ -117,14 +117,16 @@ uint8_t tg_uc_order(uint32_t code) {
     return 0;
 }
 
+static uint32_t pool_unit(size_t i) { return (uint32_t)pool[i] << 8 | pool[i + LENGTH(pool) / 2]; }
+
 /* The pool is UTF-16, valid by construction. */
 static size_t from_pool(size_t at, size_t n_units, uint32_t *out) {
     size_t n = 0;
     for (size_t i = 0; i < n_units; i++) {
-        uint32_t unit = pool[at + i];
+        uint32_t unit = pool_unit(at + i);
         if (unit >= 0xD800 && unit < 0xDC00) {
             i++;
-            unit = 0x10000 + ((unit - 0xD800) << 10) + (pool[at + i] - 0xDC00u);
+            unit = 0x10000 + ((unit - 0xD800) << 10) + (pool_unit(at + i) - 0xDC00);
         }
         out[n++] = unit;
     }
