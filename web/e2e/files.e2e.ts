@@ -57,7 +57,8 @@ beforeAll(() => {
   writeFileSync(textFile, TEXT);
 });
 afterAll(() => rmSync(folder, { recursive: true }));
-onFreshStages((stage) => ({ site, p } = stage));
+// Nothing here is without a network: the page's copy of itself would be made anew for each test.
+onFreshStages((stage) => ({ site, p } = stage), { serviceWorkers: 'block' });
 
 async function openFile(path: string): Promise<void> {
   await p.page.locator('input[type=file][aria-label="Open a file"]').setInputFiles(path);
