@@ -211,7 +211,8 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
         tg_json_begin_array(&w);
         const uint32_t n_dims = out[i].vector ? 1 : out[i].n_rows ? 2 : t->n_dims;
         for (uint32_t d = 0; d < n_dims; d++) {
-            const uint64_t dim = t->dim[out[i].turned ? d : n_dims - 1 - d];
+            const uint32_t last = out[i].n_rows ? 1 : t->n_dims - 1;
+            const uint64_t dim = t->dim[out[i].turned ? d : last - d];
             if (d == 1 && out[i].channels) tg_json_put_uint(&w, 1);
             tg_json_put_uint(&w, out[i].halves && d + 2 == n_dims ? 2 * dim : dim);
         }
