@@ -89,7 +89,7 @@ def families():
         logits_scaling=2.0, **({k: v for k, v in plain.items() if k != "intermediate_size"} | {"num_hidden_layers": 3}))), False
     yield "qwen35", tf.Qwen3_5ForCausalLM(tf.Qwen3_5TextConfig(
         tie_word_embeddings=True, layer_types=["linear_attention", "full_attention", "linear_attention"],
-        linear_num_key_heads=1, linear_num_value_heads=2, linear_key_head_dim=8, linear_value_head_dim=16,
+        linear_num_key_heads=2, linear_num_value_heads=4, linear_key_head_dim=6, linear_value_head_dim=8,
         rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.25),
         **(SIZES | {"num_hidden_layers": 3}))), False
 
