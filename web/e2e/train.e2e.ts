@@ -35,7 +35,7 @@ describe('training', () => {
   });
 
   it('continues after a refresh in the middle, to the same bits', async () => {
-    const settings = { size: 'tiny', steps: 600, evalEvery: 100, sampleEvery: 200 };
+    const settings = { size: 'tiny', steps: 300, evalEvery: 50, sampleEvery: 100 };
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);
     await p.start();
@@ -45,15 +45,15 @@ describe('training', () => {
 
     await p.open(site.url, 'start', settings);
     await p.paste(TEXT);
-    const pressed = p.atStep(150, 'Pause');
+    const pressed = p.atStep(60, 'Pause');
     await p.start();
     await pressed;
-    const reloaded = p.atStep((await p.paused()) + 100, 'reload');
+    const reloaded = p.atStep((await p.paused()) + 50, 'reload');
     await p.button('Go on').click();
     await reloaded;
     await p.button(/^Continue at step/).click();
     await p.finished();
-    expect(await p.step()).toBe(600);
+    expect(await p.step()).toBe(300);
     expect(await p.fingerprint()).toBe(whole);
     expect(await p.loss()).toBe(loss);
   });
@@ -108,7 +108,7 @@ describe('training', () => {
         },
       });
     });
-    await p.open(site.url, 'start', { size: 'tiny', steps: 300, sampleEvery: 1_000_000 });
+    await p.open(site.url, 'start', { size: 'tiny', steps: 30, sampleEvery: 1_000_000 });
     await p.paste(TEXT);
     await p.view('Run'); // where it can be asked for before a run, which may be over soon
     await p.button('Tell me when it is done').click();
@@ -117,6 +117,6 @@ describe('training', () => {
     await p.finished();
     const told = () => p.page.evaluate(() => (globalThis as unknown as { told: string[] }).told);
     await expect.poll(async () => (await told()).length).toBe(1); // when it is saved
-    expect((await told())[0]).toMatch(/finished learning\. 300 steps in .*Loss/);
+    expect((await told())[0]).toMatch(/finished learning\. 30 steps in .*Loss/);
   });
 });
