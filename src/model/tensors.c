@@ -21,7 +21,8 @@ static void add_fault(faults *f, const char *name, const char *what) {
 
 /* The third dimension of a shape, where it has one. */
 static const char *deep_text(uint64_t n, char out[24]) {
-    snprintf(out, 24, n > 1 ? "%" PRIu64 "," : "", n);
+    out[0] = '\0';
+    if (n > 1) snprintf(out, 24, "%" PRIu64 ",", n);
     return out;
 }
 
