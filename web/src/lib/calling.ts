@@ -5,7 +5,6 @@
  */
 import { type Ptr, utf8 } from './abi.js';
 import type { Core, Frame } from './core.js';
-import { TinygptError } from './errors.js';
 import { openFile } from './host.js';
 import type { Method, Methods, Wire } from './protocol.js';
 import type { Entry } from './registry.js';
@@ -15,14 +14,6 @@ import type { GptConfig } from './types.js';
 export type Call<M extends Method> = (
   core: Core, task: Task, ...args: Parameters<Methods[M]>
 ) => Promise<ReturnType<Methods[M]>>;
-
-/** The value behind a name that a caller may have misspelt. */
-export function choose(table: Record<string, number>, name: string, what: string): number {
-  const value = table[name];
-  if (value !== undefined) return value;
-  const names = Object.keys(table).join(', ');
-  throw new TinygptError('ARG', `${what}: want one of ${names}, have ${name}`);
-}
 
 /** Works on objects of the registry: they stay while the body runs. */
 export async function using<T>(entries: Entry[], body: () => Promise<T>): Promise<T> {

@@ -4,9 +4,9 @@
  * all of them. A row is a session of the core's batch, and has what it would have alone.
  */
 import type { Ptr } from './abi.js';
-import { type Call, choose, using } from './calling.js';
+import { type Call, using } from './calling.js';
 import { ends, generation, KEYS, pieceOf, statsOf, type Talker } from './calls_chat.js';
-import { TinygptError } from './errors.js';
+import { choose, TinygptError } from './errors.js';
 import type { Entry } from './registry.js';
 import { Cancelled } from './tasks.js';
 import type { BatchPiece } from './types.js';

@@ -10,10 +10,10 @@ import {
   tg_ability, tg_chat_flag, tg_chat_limit, tg_encode_flag, tg_full, tg_kv_type,
   tg_role,
 } from './abi.gen.js';
-import { type Call, choose, Gathered, listening, offering, telling, using } from './calling.js';
+import { type Call, Gathered, listening, offering, telling, using } from './calling.js';
 import { SAVED, takeSaved } from './calls_model.js';
 import type { Core, Frame } from './core.js';
-import { TinygptError } from './errors.js';
+import { choose, TinygptError } from './errors.js';
 import type { Entry } from './registry.js';
 import { Cancelled } from './tasks.js';
 import type {

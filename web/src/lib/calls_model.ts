@@ -5,10 +5,10 @@
 import { numbers, type Ptr, utf8 } from './abi.js';
 import { tg_ability, tg_edit_kind, tg_encode_flag, tg_file_kind, tg_model_part } from './abi.gen.js';
 import {
-  type Call, choose, config, Gathered, listening, offering, telling, using,
+  type Call, config, Gathered, listening, offering, telling, using,
 } from './calling.js';
 import { type Core, type Frame, SLICE_MS } from './core.js';
-import { TinygptError } from './errors.js';
+import { choose, TinygptError } from './errors.js';
 import type { ModelMade } from './protocol.js';
 import type { Entry } from './registry.js';
 import type { Task } from './tasks.js';

@@ -17,8 +17,7 @@ import {
   errorCode, type Exports, type Memory, numbers, PENDING, type Ptr, type Trap, utf8,
 } from './abi.js';
 import { tg_optimizer, tg_schedule, VERSION } from './abi.gen.js';
-import { choose } from './calling.js';
-import { TinygptError } from './errors.js';
+import { choose, TinygptError } from './errors.js';
 import type { EngineEvent, Handle } from './protocol.js';
 import { threads } from './platform.js';
 import { Registry } from './registry.js';

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * errors.ts - the one error class of the package.
+ * errors.ts - the one error class of the package, and names that may be misspelt.
  */
 import type { ErrorCode } from './types.js';
 
@@ -15,4 +15,12 @@ export class TinygptError extends Error {
   ) {
     super(message);
   }
+}
+
+/** The value behind a name that a caller may have misspelt. */
+export function choose(table: Record<string, number>, name: string, what: string): number {
+  const value = table[name];
+  if (value !== undefined) return value;
+  const names = Object.keys(table).join(', ');
+  throw new TinygptError('ARG', `${what}: want one of ${names}, have ${name}`);
 }
