@@ -111,7 +111,7 @@ static size_t row_groups(const tg_args *a) {
     return 2 * n * m.G + tg_shader_parts(n * m.I, TG_SHADER_ELEMS);
 }
 static size_t scan_groups(const tg_args *a) {
-    return (size_t)a->attr.i[0] * tg_shader_parts((size_t)a->attr.i[1], 64);
+    return (size_t)a->attr.i[0] * tg_shader_parts((size_t)a->attr.i[1], 16);
 }
 static size_t gate_groups(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
 static size_t keep_groups(const tg_args *a) {

@@ -14,10 +14,10 @@ fn state_of(r: u32, which: u32) -> u32 {
     let s = clamp_id(at[2u * r], op.ins[3].rows);
     return clamp_id(slots[2u * s + which], op.ins[1].dim0) * op.ins[1].cols;
 }
-// The first row of the call that is of the sequence of row r.
-fn first_of(r: u32) -> u32 {
+// The first row of the call that is of the sequence of row r, or one that no tap reaches beyond.
+fn first_of(r: u32, taps: u32) -> u32 {
     var first = r;
-    while (first > 0u && at[2u * first - 2u] == at[2u * r]) { first--; }
+    while (first > 0u && r - first < taps && at[2u * first - 2u] == at[2u * r]) { first--; }
     return first;
 }
 
@@ -30,7 +30,7 @@ fn seen(r: u32, first: u32, back: u32, c: u32) -> f32 {
 
 fn conv_sum(r: u32, c: u32) -> f32 {
     let taps = op.ins[4].cols;
-    let first = first_of(r);
+    let first = first_of(r, taps);
     var sum = 0.0;
     for (var back = taps; back > 0u; back--) {
         sum = fma(w[c * taps + taps - back], seen(r, first, back - 1u, c), sum);
@@ -41,20 +41,27 @@ fn note(r: u32, g: u32, scale: f32) {}
 fn gate_at(i: u32) -> f32 { return z[i]; }
 fn gain_at(p: u32) -> f32 { return w[2u * u32(op.i0) + p]; }
 
-@compute @workgroup_size(64)
+// A workgroup has 16 columns of a head's state, 16 threads each, every 16th row a thread: loads of a
+// token wait for memory, not for each other.
+var<workgroup> recalls: array<f32, 256>;
+var<workgroup> sums: array<f32, 256>;
+
+@compute @workgroup_size(256)
 fn scan(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let H = u32(op.i0);
     let P = u32(op.i1);
     let N = u32(op.i3);
-    let across = (P + 63u) / 64u;
+    let blocks = (P + 15u) / 16u;
     let group = group_of(id, count);
-    let p = group % across * 64u + lane;
-    let h = group / across;
-    if (h >= H || p >= P) { return; }
-    let block = p / 16u * 16u;
+    if (group >= H * blocks) { return; }
+    let h = group / blocks;
+    let block = group % blocks * 16u;
     let wide = min(16u, P - block);
-    let inside = (op.ins[4].cols - 1u) * columns() + (h * P + block) * N + p - block;
+    let column = lane % 16u;
+    // Threads beyond the last column own no row.
+    let first = select(N, lane / 16u, column < wide);
+    let inside = (op.ins[4].cols - 1u) * columns() + (h * P + block) * N + column;
     let decay = -exp1(w[H + h]);
     for (var r = 0u; r < in_rows(0u); r++) {
         let begins = r == 0u || at[2u * r] != at[2u * max(r, 1u) - 2u];
@@ -64,22 +71,30 @@ fn scan(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         let q = r * columns() + query_of(h);
         let k = q + keys_behind();
         let kept = exp1(softplus(z[r * 2u * H + H + h] + w[h]) * decay);
-        var recalled = 0.0;
-        if (!zero) {
-            for (var n = 0u; n < N; n++) {
-                recalled = fma(work[k + n], states[from_state + n * wide], recalled);
-            }
+        var part = 0.0;
+        for (var n = select(first, N, zero); n < N; n += 16u) {
+            part = fma(work[k + n], states[from_state + n * wide], part);
         }
-        let v = work[r * columns() + value_of(h) + p];
+        recalls[lane] = part;
+        workgroupBarrier();
+        var recalled = 0.0;
+        for (var i = column; i < 256u; i += 16u) { recalled += recalls[i]; }
+        let v = work[r * columns() + value_of(h) + min(block + column, P - 1u)];
         let more = sigmoid(z[r * 2u * H + h]) * fma(-kept, recalled, v);
-        var sum = 0.0;
-        for (var n = 0u; n < N; n++) {
+        part = 0.0;
+        for (var n = first; n < N; n += 16u) {
             var s = work[k + n] * more;
             if (!zero) { s = fma(kept, states[from_state + n * wide], s); }
             states[to + n * wide] = s;
-            sum = fma(work[q + n], s, sum);
+            part = fma(work[q + n], s, part);
         }
-        y[r * inner() + h * P + p] = sum;
+        sums[lane] = part;
+        workgroupBarrier();
+        if (lane < wide) {
+            var sum = 0.0;
+            for (var i = lane; i < 256u; i += 16u) { sum += sums[i]; }
+            y[r * inner() + h * P + block + lane] = sum;
+        }
     }
 }
 

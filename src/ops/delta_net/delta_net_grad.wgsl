@@ -157,7 +157,6 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 of_write = fma(g, work[error + p], of_write);
             }
             storageBarrier();
-            workgroupBarrier();
             for (var n = lane; n < N; n += 64u) {
                 var dq = 0.0;
                 var dk = 0.0;
@@ -171,7 +170,6 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 work[part_of(bh) + (t - 1u) * 2u * N + N + n] = dk;
             }
             storageBarrier();
-            workgroupBarrier();
             var of_kept = 0.0;
             for (var p = lane; p < P; p += 64u) {
                 for (var n = 0u; n < N; n++) {
