@@ -69,7 +69,7 @@ static void rows_follow_the_weights(void **state) {
     }
     for (int k = 0; k < PARTS; k++) {
         const double want = mix_3_1_4[k].weight / 8;
-        assert_true(tg_fabs((double)n[k] / ROWS - want) < 0.02);
+        assert_true(tg_fabs((double)n[k] / (double)ROWS - want) < 0.02);
     }
     end_run(&r);
 }
