@@ -229,7 +229,7 @@ WASM_PASSES  := --low-memory-unused --strip-target-features --duplicate-function
                 --merge-similar-functions --optimize-instructions --optimize-added-constants \
                 --simplify-locals --rse --coalesce-locals --reorder-locals --vacuum
 WASM         := $(BUILD)/wasm
-# Ops and families that are native alone: a module has no room for them, or nothing to do with them.
+# Ops and families that are native alone: a module has no room for them, or (loss_scale) no use.
 blank               := $(subst ,, )
 WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached split_gates join_gates sigmoid_gate sigmoid_gate_grad \
                        route route_grad experts experts_dx experts_dw experts_sum experts_sum_grad
@@ -246,7 +246,7 @@ WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/ba
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c \
                   src/api/native_files.c src/api/tuning.c src/training/chats.c src/backend/webgpu/single.c \
                   $(WASM_LACKS),$(ALL_SRC))
-# In this order, since gzip finds again what lies within 32 KB: kernels are like kernels.
+# In this order, since gzip looks back 32 KB, and kernels resemble each other.
 WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \
                   $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
 # The lists without what a module lacks, before the whole ones in the path of headers.
@@ -311,8 +311,9 @@ $(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
 $(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
 $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
 $(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1)) | $(WASM_OPT)
-	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@ $$^
-	$$(Q)$$(NODE) $$(WASM_OPT) $$(WASM_PASSES) -o $$@ $$@
+	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@.linked $$^
+	$$(Q)$$(NODE) $$(WASM_OPT) $$(WASM_PASSES) -o $$@ $$@.linked
+	$$(Q)rm $$@.linked
 endef
 $(sort $(foreach b,$(WASM_BUILDS),$(call wasm_objects,$(b)))): | $(WGSL_SMALL) $(WGSL_NONE) $(WASM_LISTS)
 $(foreach b,$(WASM_BUILDS),$(eval $(call wasm_rules,$(b))))
@@ -513,7 +514,7 @@ check: build wasm web-lib web
 
 gen: $(BUILD)/gen_docs
 	@for page in ops levers; do $< $$page > docs/$$page.md; done
-	@$< families > web/src/ui/model/families.gen.ts
+	@$< families $(WASM_LACKS_FAMILIES) > web/src/ui/model/families.gen.ts
 	@python3 tools/gen_abi.py web/src/lib/abi.gen.ts
 
 $(BUILD)/gen_docs: tools/gen_docs.c $(LIB)

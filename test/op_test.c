@@ -10,8 +10,8 @@
  * With --device webgpu every shader of every op is run on the adapter, against the same references
  * and with the same guards, and those that no case picks, or that are of merges, are compiled. With
  * --levers, too, this is only done with shaders whose text is another one than by default. With
- * --one-size, of shaders that differ in numbers of their names alone the first is enough: a
- * software GPU that compiles for seconds is asked whether it computes what another one does.
+ * --one-size, of shaders whose names differ in digits alone the first is run. It is for software
+ * GPUs, which compile a shader for seconds.
  *
  * The last line is "N passed, N failed"; the exit code is 0 only if something ran and nothing
  * failed.
@@ -85,14 +85,23 @@ static bool same_but_numbers(const char *a, const char *b) {
     }
 }
 
+/* How many shaders before the i-th of an op have its very name: they are for other operands. */
+static size_t namesakes(const tg_op_desc *d, size_t i) {
+    size_t n = 0;
+    for (size_t k = 0; k < i; k++) n += strcmp(d->shaders[k].name, d->shaders[i].name) == 0;
+    return n;
+}
+
 /* An op has the same shader in another size, before this one. */
 static bool is_another_size(const tg_shader *s) {
     for (int op = 0; op < TG_OP_COUNT; op++) {
         const tg_op_desc *d = tg_op_table[op];
         for (size_t i = 0; i < d->n_shaders; i++) {
             if (s != &d->shaders[i]) continue;
-            while (i > 0)
-                if (same_but_numbers(d->shaders[--i].name, s->name)) return true;
+            for (size_t k = 0; k < i; k++)
+                if (same_but_numbers(d->shaders[k].name, s->name) &&
+                    strcmp(d->shaders[k].name, s->name) != 0 && namesakes(d, k) == namesakes(d, i))
+                    return true;
             return false;
         }
     }

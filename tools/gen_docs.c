@@ -65,11 +65,23 @@ static void levers_page(void) {
  */
 
 static const char *const size_names[] = {
-    [TG_SIZE_ONE] = "one",     [TG_SIZE_WIDTH] = "width", [TG_SIZE_MLP] = "mlp",
-    [TG_SIZE_VOCAB] = "vocab", [TG_SIZE_HEAD] = "head",   [TG_SIZE_QUERIES] = "queries",
-    [TG_SIZE_KEYS] = "keys",   [TG_SIZE_QKV] = "qkv",     [TG_SIZE_GATE_UP] = "gateUp",
-    [TG_SIZE_CTX] = "ctx",     [TG_SIZE_TWO] = "two",     [TG_SIZE_CONV_IN] = "convIn",
+    [TG_SIZE_ONE] = "one",
+    [TG_SIZE_WIDTH] = "width",
+    [TG_SIZE_MLP] = "mlp",
+    [TG_SIZE_VOCAB] = "vocab",
+    [TG_SIZE_HEAD] = "head",
+    [TG_SIZE_QUERIES] = "queries",
+    [TG_SIZE_KEYS] = "keys",
+    [TG_SIZE_QKV] = "qkv",
+    [TG_SIZE_GATE_UP] = "gateUp",
+    [TG_SIZE_CTX] = "ctx",
+    [TG_SIZE_TWO] = "two",
+    [TG_SIZE_CONV_IN] = "convIn",
     [TG_SIZE_TAPS] = "taps",
+    [TG_SIZE_SSM_IN] = "ssmIn",
+    [TG_SIZE_SSM_CONV] = "ssmConv",
+    [TG_SIZE_SSM_INNER] = "ssmInner",
+    [TG_SIZE_SSM_HEADS] = "ssmHeads",
 };
 enum { SIZES = sizeof size_names / sizeof size_names[0] };
 
@@ -77,10 +89,10 @@ static const char *const owners[] = { "model", "layers", "attention", "other" };
 enum { OWNERS = sizeof owners / sizeof owners[0] };
 
 static int owner_of(const tg_want *w) {
-    return !tg_want_in_layers(w)             ? 0
-           : w->flags & TG_WANT_IN_ATTENTION ? 2
-           : w->flags & TG_WANT_IN_CONV      ? 3
-                                             : 1;
+    return !tg_want_in_layers(w)                              ? 0
+           : w->flags & TG_WANT_IN_ATTENTION                  ? 2
+           : w->flags & (TG_WANT_IN_CONV | TG_WANT_IN_MAMBA2) ? 3
+                                                              : 1;
 }
 
 /* Tensors of one shape are a line. */
@@ -122,7 +134,14 @@ static bool print_family(const tg_family *f) {
     return true;
 }
 
-static bool families_module(void) {
+static bool is_among(const char *name, int n, char *const *names) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0) return true;
+    return false;
+}
+
+/* lacked: those that modules of the web have no room for. */
+static bool families_module(int n_lacked, char *const *lacked) {
     printf(
         "// SPDX-License-Identifier: Apache-2.0\n/**\n"
         " * families.gen.ts - the families that can be trained and the presets, as the engine has\n"
@@ -145,9 +164,7 @@ static bool families_module(void) {
         TG_META_OWN);
     for (size_t i = 0; tg_family_at(i); i++) {
         const tg_family *f = tg_family_find(tg_family_at(i));
-        /* Modules of the web lack those with states, and those with experts. */
-        const bool lacks = tg_layer_has_state(f->other) || f->experts_weigh;
-        if (!lacks && !print_family(f)) return false;
+        if (!is_among(f->name, n_lacked, lacked) && !print_family(f)) return false;
     }
     printf("];\n\nexport const PRESETS = [\n");
     for (size_t i = 0; i < tg_preset_count(); i++) {
@@ -168,10 +185,11 @@ int main(int argc, char **argv) {
         ops_page();
     else if (argc == 2 && strcmp(argv[1], "levers") == 0)
         levers_page();
-    else if (argc == 2 && strcmp(argv[1], "families") == 0)
-        return families_module() ? 0 : 1;
+    else if (argc >= 2 && strcmp(argv[1], "families") == 0)
+        return families_module(argc - 2, argv + 2) ? 0 : 1;
     else {
-        fprintf(stderr, "gen_docs: want ops, levers or families\n");
+        fprintf(stderr,
+                "gen_docs: want ops, levers or families, and which of these to leave out\n");
         return 2;
     }
     return 0;

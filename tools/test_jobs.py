@@ -170,9 +170,10 @@ def gpu_tests(mode, build):
 
     # With devices that stay, and what they have compiled.
     shared = {**on("dawn"), "TG_WEBGPU_LIB": os.path.abspath(f"{build}/test/libshared.so")}
-    # SwiftShader compiles a shader for seconds, and ten minutes in all. What is of the engine alone,
-    # or of each size of a shader, is seen on lavapipe; what Dawn does with each kind, and with a
-    # device that is lost, is not. (test_gpu.py loses it three times.)
+    # SwiftShader compiles a shader for seconds, ten minutes in all. So Dawn runs one size of each
+    # kind of shader, and what differs by the driver; lavapipe runs every size, what is of the
+    # engine alone (batches, slices, drafts), and merges between guards. Dawn compiles those in
+    # op_test and trains with them in gpu_test. A device of Dawn is lost three times in test_gpu.py.
     brief = {"op_test": ["--one-size"], "models_test": ["same_*"],
              "gpu_test": ["*", "survives_lost_devices"]} if mode != "long" else {}
     found = []

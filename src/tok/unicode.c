@@ -63,7 +63,8 @@ size_t tg_uc_put(uint32_t code, char out[4]) {
 
 tg_uc_class tg_uc_class_of(uint32_t code) {
     if (code >= TG_UC_BYTE) return TG_UC_OTHER;
-    size_t low = 0, high = LENGTH(class_runs); /* run low begins at or before code, run high not */
+    size_t low = 0,
+           high = LENGTH(class_runs); /* run high begins behind code; run low does not, or is 0 */
     while (high - low > 1) {
         const size_t middle = (low + high) / 2;
         if (class_runs[middle] >> 3 <= code) {

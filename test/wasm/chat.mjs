@@ -17,7 +17,7 @@ import { openContext } from './run.mjs';
 const folder = process.argv[2] ?? 'build';
 const MODELS = 'test/golden/lm', TOKENIZERS = 'test/golden/tok';
 
-const RUNS = ['scalar:1', 'simd:1', 'simd-mt:2', 'relaxed-mt:2', 'simd-mt-64:2'];
+const RUNS = ['scalar:1', 'simd:1', 'simd-mt:2', 'relaxed:1', 'relaxed-mt:2', 'simd-mt-64:2'];
 
 /* Letters that normalisers change, words that splitters cut, and bytes that no vocabulary has. */
 const TEXT = "I'm 23 — Ångström's  e\u0301tude ﬁne, naïve ＡＢＣ\n\n東京 ሀ 👍🏽\t\u0085x";
@@ -70,7 +70,7 @@ function checkKernels(w, { ctx, call, out }, build) {
     }
 }
 
-/* Families that modules have no room for (the Makefile's WASM_LACKS_FAMILIES): refused by name. */
+/* The Makefile's WASM_LACKS_FAMILIES: refused by name. */
 const LACKED = {
     'qwen35.gguf': /architecture: want one of.* have 'qwen35'/,
     'qwen3moe.gguf': /architecture: want one of.* have 'qwen3moe'/,

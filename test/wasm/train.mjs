@@ -79,9 +79,9 @@ async function run(build, threads) {
     same(`${build}: opening a file that is not there`,
          c.tg_model_open(ctx, w.string('missing.tinygpt'), out), -3);
 
-    /* All kernels of an ISA once are enough: threads do not change what a kernel is given. The builds
-     * with threads have the same source and instructions as those without, which the long tests
-     * check, too; a memory of 64 bits has other addresses. */
+    /* All kernels of an ISA once: threads do not change what a kernel is given, and builds with
+     * threads are linked of the same objects as those without. (chat.mjs checks some ops of those,
+     * the long tests all.) A memory of 64 bits has other addresses. */
     if (threads === 1 && (build.includes('-mt') || process.env.TG_TEST_LONG)) {
         let checks = 0;
         w.listeners[9] = () => { checks++; };

@@ -20,9 +20,7 @@ const FLAGS = [
   '--enable-features=Vulkan',
   // The software adapter is for what is computed: what is shown costs less without it.
   '--disable-gpu-compositing',
-  // Its compiler takes a tenth of its time for bounds checks, which native builds never have done:
-  // the long tests have them.
-  `--enable-dawn-features=disable_workgroup_init${process.env['TG_TEST_LONG'] ? '' : ',disable_robustness'}`,
+  '--enable-dawn-features=disable_workgroup_init',
 ];
 
 /** Playwright's switches that keep tabs in the background fast, which people's browsers lack. */

@@ -55,12 +55,17 @@ static inline bool tg_flash_drops_256(const tg_args *a) { return tg_flash_fits(a
 #define TG_FLASH_128 "const NARROW = false; const PAIRS = 2u;\n"
 #define TG_FLASH_256 "const NARROW = false; const PAIRS = 4u;\n"
 
+/* Those of narrow heads go another way: more than their size differs. */
+#define TG_FLASH_NAME_32  "narrow 32"
+#define TG_FLASH_NAME_64  "64"
+#define TG_FLASH_NAME_128 "128"
+#define TG_FLASH_NAME_256 "256"
 #define TG_FLASH_IN_FOURS(size, passes)                                                            \
-    { .name = "flash " #size,                                                                      \
+    { .name = "flash " TG_FLASH_NAME_##size,                                                       \
       .fits = tg_flash_fours_##size,                                                               \
       passes(true, TG_FLASH_KEEPS TG_FLASH_FOURS TG_FLASH_##size, TG_FLASH_NONE) }
 #define TG_FLASH_DROPPING(size, passes)                                                            \
-    { .name = "flash " #size ", dropout",                                                          \
+    { .name = "flash " TG_FLASH_NAME_##size ", dropout",                                           \
       .fits = tg_flash_drops_##size,                                                               \
       passes(true, TG_FLASH_FOURS TG_FLASH_##size, TG_FLASH_MASKS) }
 #define TG_FLASH_SHADERS(passes)                                                                   \

@@ -13,7 +13,7 @@ const CONFIG: GptConfig = { layers: 2, width: 40, heads: 5, ctx: 24, vocab: 256,
 const OPTIONS = { steps: 6, batch: 3, accum: 2, valFraction: 0.1, evalEvery: 3, evalWindows: 4 };
 
 /* Its compiler takes seconds to clear the memory of a workgroup, which no shader counts on, and to
- * check bounds, which native builds never have done; the long tests check them. */
+ * check bounds, which native builds never do; the long tests, and the page's, have them checked. */
 process.env['TG_DAWN'] = `enable-dawn-features=disable_workgroup_init${
   process.env['TG_TEST_LONG'] ? '' : ',disable_robustness'}`;
 
@@ -39,7 +39,7 @@ async function engine(options: EngineOptions): Promise<Engine> {
 }
 
 /** For all tests that ask for nothing else: what it compiles takes half a minute. Each time that it is
- *  idle it gives its memory back, from which all of them go on. */
+ *  idle it gives its memory back: every test begins on an empty GPU. */
 async function gpuEngine(): Promise<Engine> {
   return (common ??= await Engine.open({ threads: 1, device: 'webgpu', gpu: { idleMs: 1000 } }));
 }
@@ -170,7 +170,8 @@ describe('the engine on a GPU', { timeout: 400_000 }, () => {
     expectClose(losses, want.slice(2));
   });
 
-  /* All shaders of training and writing are compiled for such a one by gpu_test, the least limits. */
+  /* What all others do on such a one is seen natively: op_test, the least adapter; gpu_test, the
+   * least limits; models_test, as phones are. */
   it('has the minimum of limits, and no feature, if asked', async () => {
     const without = ['shader-f16', 'subgroups', 'timestamp-query'];
     const gpu = await engine({ device: 'webgpu', gpu: { minimum: true, without } });
@@ -179,6 +180,7 @@ describe('the engine on a GPU', { timeout: 400_000 }, () => {
     const { passed, failed } = await gpu.checkKernels(() => {}, { filter: 'rms_norm' });
     expect(failed).toBe(0);
     expect(passed).toBeGreaterThan(3);
+    if (process.env['TG_TEST_LONG']) expect((await run(gpu, 1)).losses.length).toBe(1);
   });
 
   it('computes on the CPU where there is no driver, and says so', async () => {

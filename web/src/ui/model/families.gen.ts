@@ -17,7 +17,11 @@ export type SizeName =
   | 'ctx'
   | 'two'
   | 'convIn'
-  | 'taps';
+  | 'taps'
+  | 'ssmIn'
+  | 'ssmConv'
+  | 'ssmInner'
+  | 'ssmHeads';
 
 /** Tensors of one shape: of the model, of each layer, or of layers of a kind. */
 export interface Tensors {
@@ -277,6 +281,32 @@ export const FAMILIES: readonly Family[] = [
       { count: 1, rows: 'width', cols: 'width', of: 'other' },
       { count: 1, rows: 'width', cols: 'taps', of: 'other' },
       { count: 1, rows: 'convIn', cols: 'width', of: 'other' },
+    ],
+  },
+  {
+    name: 'granitehybrid',
+    label: 'Granite 4 H',
+    windows: false,
+    learnedPositions: false,
+    gated: true,
+    ropeBase: 10000,
+    attentionEvery: 4,
+    taps: 4,
+    tensors: [
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'mlp', of: 'layers' },
+      { count: 2, rows: 'mlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'attention' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'attention' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'attention' },
+      { count: 1, rows: 'one', cols: 'ssmConv', of: 'other' },
+      { count: 1, rows: 'one', cols: 'ssmInner', of: 'other' },
+      { count: 3, rows: 'one', cols: 'ssmHeads', of: 'other' },
+      { count: 1, rows: 'width', cols: 'ssmInner', of: 'other' },
+      { count: 1, rows: 'ssmIn', cols: 'width', of: 'other' },
+      { count: 1, rows: 'ssmConv', cols: 'taps', of: 'other' },
     ],
   },
 ];

@@ -89,6 +89,16 @@ export function configOf(s: Shape): GptConfig {
   return { ...sizes, family, kvHeads, headSize, mlp, window, ropeBase0: ropeBase };
 }
 
+/** Of Mamba2: one group, twice the width in heads of 32 or of what divides it. */
+function statesOf(width: number) {
+  const ssmInner = 2 * width;
+  let head = 32;
+  while (ssmInner % head) head--;
+  const ssmHeads = ssmInner / head;
+  const ssmConv = ssmInner + 2 * (width < 512 ? 32 : 128);
+  return { ssmInner, ssmHeads, ssmConv, ssmIn: ssmInner + ssmConv + ssmHeads };
+}
+
 /** tg_param_count; the tokens are bytes if nothing else is said. */
 export function paramCount(shape: Shape, vocab = 256): number {
   const s = filled(shape);
@@ -109,6 +119,7 @@ export function paramCount(shape: Shape, vocab = 256): number {
     ctx: s.ctx,
     convIn: 3 * s.width,
     taps: family.taps,
+    ...statesOf(s.width),
   };
   const attention = Math.ceil(s.layers / family.attentionEvery);
   const times = { model: 1, layers: s.layers, attention, other: s.layers - attention };
