@@ -136,32 +136,44 @@ static bool is_muons(const tg_param *p, const tg_tensor_spec *t) {
            t->offset_elems < p->offset_elems + tg_type_elems(&p->type);
 }
 
-/* Each tensor of p, a block of its rows and columns. false: p is not of Muon's. */
+/* A parameter that Muon trains: its views, of which the newest versions of w and m. */
+typedef struct muon_param {
+    tg_value *w, *grads, *m;
+} muon_param;
+
+/* One matrix, a block of rows and columns of p. */
+static void muon_matrix(const updating *u, muon_param *p, size_t row, size_t rows, size_t col,
+                        size_t cols) {
+    tg_attr a = { .i = { (int32_t)row, (int32_t)rows, (int32_t)col, (int32_t)cols },
+                  .f = { (float)u->o->momentum } };
+    p->m = tg_muon_momentum(u->g, p->grads, p->m, u->stats, &a);
+    a.f[0] = (float)(0.2 * tg_sqrt((double)(rows > cols ? rows : cols)));
+    a.f[1] = (float)u->o->weight_decay;
+    p->w = tg_muon_step(u->g, p->w, orthogonalised(u, tg_out(p->m, 1)), u->stats, &a);
+}
+
+/* Each tensor of p, a block of its rows and columns; of experts, whose matrices stand one below the
+ * other in a tensor, each matrix for itself. false: p is not of Muon's. */
 static bool muon(const updating *u, const tg_param *p) {
     tg_graph *g = u->g;
-    tg_value *w = NULL, *grads = NULL, *m = NULL;
+    muon_param k = { NULL, NULL, NULL };
     for (size_t i = 0; i < u->l->n_tensors; i++) {
         const tg_tensor_spec *t = &u->l->tensors[i];
         if (!is_muons(p, t)) continue;
-        if (!w) {
+        if (!k.w) {
             tg_graph_scope(g, "%s", p->name);
-            w = tg_view(g, u->weights, p->offset_elems, p->type, "weights");
-            grads = tg_view(g, u->grads, p->offset_elems, p->type, "grads");
-            m = tg_view(g, u->m, p->offset_elems, p->type, "adam_m");
+            k.w = tg_view(g, u->weights, p->offset_elems, p->type, "weights");
+            k.grads = tg_view(g, u->grads, p->offset_elems, p->type, "grads");
+            k.m = tg_view(g, u->m, p->offset_elems, p->type, "adam_m");
         }
         const size_t at = t->offset_elems - p->offset_elems, stride = t->row_stride_elems;
-        tg_attr a = { .i = { (int32_t)(at / stride), (int32_t)t->rows, (int32_t)(at % stride),
-                             (int32_t)t->cols },
-                      .f = { (float)u->o->momentum } };
-        m = tg_muon_momentum(g, grads, m, u->stats, &a);
-        const size_t longer = t->rows > t->cols ? t->rows : t->cols;
-        a.f[0] = (float)(0.2 * tg_sqrt((double)longer));
-        a.f[1] = (float)u->o->weight_decay;
-        w = tg_muon_step(g, w, orthogonalised(u, tg_out(m, 1)), u->stats, &a);
+        const size_t n = t->want->flags & TG_WANT_EXPERTS ? (size_t)u->l->config.experts : 1;
+        for (size_t e = 0; e < n; e++)
+            muon_matrix(u, &k, at / stride + e * (t->rows / n), t->rows / n, at % stride, t->cols);
     }
-    if (w) average(u, w, p->offset_elems);
+    if (k.w) average(u, k.w, p->offset_elems);
     tg_graph_scope(g, "%s", "");
-    return w != NULL;
+    return k.w != NULL;
 }
 
 /* Norm and AdamW are one op each over the whole flat array; Muon's parameters are left out of it.

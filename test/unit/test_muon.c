@@ -77,6 +77,53 @@ static void updates_are_pytorchs(void **state) {
     end_run(&r);
 }
 
+/* The weights of an expert go by its own gradients alone, so that those of another one may have any
+ * length: nothing of a tensor of experts is taken as one matrix. */
+static void experts_are_matrices_of_their_own(void **state) {
+    (void)state;
+    static const tg_model_config routed = { .layers = 1,
+                                            .width = 16,
+                                            .heads = 2,
+                                            .ctx = 8,
+                                            .vocab = 256,
+                                            .mlp = 24,
+                                            .family = "qwen3moe",
+                                            .experts = 3,
+                                            .experts_used = 2 };
+    tg_train_options o = options(TG_MUON);
+    size_t tensors = 0;
+    o.clip = 0;
+    run_of run[2];
+    for (int k = 0; k < 2; k++) {
+        run[k] = start_run(open_context(1, NULL, NULL), &routed, &o);
+        tg_trainer *t = run[k].trainer;
+        const tg_layout *l = &t->model->layout;
+        fill(l, t->model->weights, 0);
+        fill(l, t->grads.data, 1);
+        for (size_t i = 0; k && i < l->n_tensors; i++) {
+            const tg_tensor_spec *s = &l->tensors[i];
+            float *first = (float *)t->grads.data + s->offset_elems;
+            if (!(s->want->flags & TG_WANT_EXPERTS)) continue;
+            for (size_t e = 0; e < s->rows / 3 * s->cols; e++)
+                first[e / s->cols * s->row_stride_elems + e % s->cols] *= 100;
+        }
+        update(t, 1);
+    }
+    const tg_layout *l = &run[0].model->layout;
+    for (size_t i = 0; i < l->n_tensors; i++) {
+        const tg_tensor_spec *s = &l->tensors[i];
+        if (!(s->want->flags & TG_WANT_EXPERTS)) continue;
+        tensors++;
+        for (size_t r = s->rows / 3; r < s->rows; r++) {
+            const size_t at = s->offset_elems + r * s->row_stride_elems;
+            assert_memory_equal(run[0].model->weights + at, run[1].model->weights + at,
+                                s->cols * sizeof(float));
+        }
+    }
+    assert_int_equal(tensors, 3);
+    for (int k = 0; k < 2; k++) end_run(&run[k]);
+}
+
 /* What is no matrix of a layer is AdamW's, to the bit. */
 static void others_stay_with_adamw(void **state) {
     (void)state;
@@ -156,8 +203,11 @@ static void names_a_bad_momentum(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_are_pytorchs), cmocka_unit_test(others_stay_with_adamw),
-        cmocka_unit_test(a_run_is_the_run),     cmocka_unit_test(a_refused_update_writes_nothing),
+        cmocka_unit_test(updates_are_pytorchs),
+        cmocka_unit_test(experts_are_matrices_of_their_own),
+        cmocka_unit_test(others_stay_with_adamw),
+        cmocka_unit_test(a_run_is_the_run),
+        cmocka_unit_test(a_refused_update_writes_nothing),
         cmocka_unit_test(names_a_bad_momentum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
