@@ -56,15 +56,17 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     for (int k = 1; k < 4; k++) din[k] = tg_out(din[0], k);
 }
 
-/* Sequences shorter than the taps; heads and keys around a vector; both orders of heads. */
+/* Sequences shorter than the taps; heads and keys around a vector, and longer than a
+ * workgroup's threads; both orders of heads. */
 #define CASE(b, t, h, p, g, n, l, order)                                                           \
     { .in = { TG_T3(F32, b, t, 2 * (h) * (p) + 2 * (g) * (n)), TG_T3(F32, b, t, 2 * (h)),          \
               TG_T2(F32, (h) * (p) + 2 * (g) * (n), l), TG_T1(F32, 2 * (h) + (p)) },               \
       .attr = { .i = { h, p, g, n, order }, .f = { 1e-6f } },                                      \
       .tol = 2e-5 }
 static const tg_case cases[] = {
-    CASE(1, 1, 1, 1, 1, 1, 2, 0), CASE(2, 3, 2, 3, 1, 2, 4, 0),    CASE(1, 9, 4, 2, 2, 3, 3, 0),
-    CASE(1, 9, 4, 2, 2, 3, 3, 1), CASE(1, 19, 2, 17, 1, 18, 4, 0), CASE(1, 6, 2, 32, 2, 7, 4, 1),
+    CASE(1, 1, 1, 1, 1, 1, 2, 0),   CASE(2, 3, 2, 3, 1, 2, 4, 0),    CASE(1, 9, 4, 2, 2, 3, 3, 0),
+    CASE(1, 9, 4, 2, 2, 3, 3, 1),   CASE(1, 19, 2, 17, 1, 18, 4, 0), CASE(1, 6, 2, 32, 2, 7, 4, 1),
+    CASE(1, 3, 2, 80, 1, 70, 4, 0),
 };
 
 static const char *const sizes[] = {

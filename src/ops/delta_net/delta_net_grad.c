@@ -203,7 +203,7 @@ static void ref(const tg_args *a) {
 static const tg_case cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 2, 0, 0, 1e-4),    CASE(2, 3, 2, 3, 1, 2, 4, 0, 12, 1e-4),
     CASE(1, 9, 4, 2, 2, 3, 3, 1, 0, 1e-4),    CASE(1, 18, 4, 3, 2, 3, 3, 0, 0, 1e-4),
-    CASE(2, 37, 2, 17, 1, 5, 4, 0, 12, 5e-4),
+    CASE(2, 37, 2, 17, 1, 5, 4, 0, 12, 5e-4), CASE(1, 17, 2, 80, 1, 70, 4, 0, 12, 5e-4),
 };
 
 static const char *const sizes[] = {
