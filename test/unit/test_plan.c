@@ -411,14 +411,21 @@ static void packed_weights_are_not_floats(void **state) {
     assert_non_null(strstr(b.ctx.message, "] q4mx16"));
     teardown(&b);
 
-    setup(&b, 0);
-    w = tg_state(&b.g, "w", tg_type_packed(TG_Q8_0, ROWS, COLS));
-    tg_value *y = gelu(&b, input(&b, "x"));
-    tg_output(&b.g, y, "y");
-    y->node->in[0] = w;
-    assert_int_equal(tg_graph_finish(&b.g), TG_E_SHAPE);
-    assert_non_null(strstr(b.ctx.message, "have q8_0 ["));
-    teardown(&b);
+    static const struct {
+        tg_dtype dtype;
+        const char *have;
+    } put[] = { { TG_Q8_0, "elements row after row, have q8_0 [" },
+                { TG_F32, "elements row after row, have f32 [" } };
+    for (size_t i = 0; i < sizeof put / sizeof put[0]; i++) {
+        setup(&b, 0);
+        w = tg_state(&b.g, "w", tg_type_packed(put[i].dtype, ROWS, COLS));
+        tg_value *y = gelu(&b, input(&b, "x"));
+        tg_output(&b.g, y, "y");
+        y->node->in[0] = w;
+        assert_int_equal(tg_graph_finish(&b.g), TG_E_SHAPE);
+        assert_non_null(strstr(b.ctx.message, put[i].have));
+        teardown(&b);
+    }
 
     setup(&b, 0);
     w = tg_state(&b.g, "w", tg_type_packed(TG_F32, ROWS, COLS));
