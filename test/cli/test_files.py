@@ -6,7 +6,6 @@ Small models are those of test/golden/lm; MiniLM, which the set-up has fetched, 
 transformers' cosines (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
 """
 import json
-import math
 import os
 import re
 import shutil
@@ -65,8 +64,11 @@ GGUF = sorted(n for n in os.listdir(lm("")) if n.endswith(".gguf") and "split" n
 FOLDERS = sorted(n for n in os.listdir(lm("")) if os.path.isdir(lm(n)) and not n.startswith("mlx"))
 # Decays are logarithms in folders, and what they stand for in GGUF.
 DECAYS = {"granite": 1e-5, "qwen35": 4e-5}
+# Rounding may send a row to another expert, whose answer is another one: logits up to 5.9 differ by up to
+# 4.8 in such a row, and the mean over rows goes up. Where nothing is rounded, nothing is allowed.
+ROUTED = ("qwen3moe", "olmoe", "granitemoe")
+ROUTED_KL = {"bf16": 5e-3, "q8_0": 0.02}
 # Rows of 48, 24 and 16, which no block of 32 divides.
-ROUTED = ("qwen3moe", "olmoe", "granitemoe")  # rounding may send a row to another expert, which shows there alone
 ODD_ROWS = ("granite", "olmo3") + ROUTED
 
 
@@ -80,7 +82,7 @@ def to_gguf():
         r = tinygpt("convert", lm(name), "small.gguf", "--dtype", "q8_0", "--json")
         expect(r, 0, f"{name} as q8_0")
         j = r.json()
-        most = math.inf if name in ROUTED else 2
+        most = 8 if name in ROUTED else 2
         check(0 < j["max_error"] < most and 0 < j["mean_kl"] < 0.02, f"{name}: q8_0 costs a little")
     # Rows of 32 and 64: no block of 256 divides them, and each is named.
     r = tinygpt("convert", lm("qwen2"), "k.gguf", "--dtype", "q4_k")
@@ -112,10 +114,10 @@ def every_type():
                 expect(r, 0, what)
                 j = r.json()
                 low = kl / 1e5 if dtype[0] == "q" else 0
+                high = ROUTED_KL.get(dtype, kl) if name in ROUTED else kl
                 # A folder has one type, so its biases and norms are rounded, too; the others keep those.
-                high = 2 * kl if (form, dtype) == ("safetensors", "bf16") else kl
-                if name in ROUTED:
-                    high *= 10
+                if (form, dtype) == ("safetensors", "bf16"):
+                    high *= 2
                 check(low <= j["mean_kl"] <= high and j["texts_same"] == j["texts"], what, str(j))
                 equal(j["finer"] > 0, dtype == "q4_k" or (dtype[0] == "q" and name in ODD_ROWS),
                       f"{what}: rows that its blocks do not divide")
