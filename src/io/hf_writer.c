@@ -397,6 +397,8 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     const double size = head ? head->real : width && heads ? width->real / heads->real : 0;
     if (f->part > 0 && part && size > 0 && (part->real < size || f->part < 1))
         put_double(w, "partial_rotary_factor", part->real / size);
+    /* The whole head, which readers of the folder would not take it for. */
+    if (f->part > 0 && f->part < 1 && !part) put_double(w, "partial_rotary_factor", 1);
     if (yarn || tg_gguf_tensor_find(g, tg_gguf_factors[TG_FACTORS_LONG]))
         return put_stretched(w, g, f, yarn);
     const bool linear = !llama3 && !off && factor && factor->real > 0 && factor->real != 1;

@@ -28,6 +28,7 @@ typedef struct row {
 #define YARN   "llama.rope.scaling.type:yarn llama.rope.scaling.factor=4 "
 #define GEMMA  "general.architecture:gemma3 "
 #define OLMO3  "general.architecture:olmo2 olmo2.attention.sliding_window=9 olmo2.context_length=64 "
+#define QWEN35 "general.architecture:qwen35 qwen35.attention.key_length=32 "
 #define GPT2   "general.architecture:gpt2 "
 #define BERT   "general.architecture:bert "
 #define ODD    TG_E_UNSUPPORTED
@@ -58,6 +59,9 @@ static const row rows[] = {
       "\"head_dim\":8,\"vocab_size\"" },
     /* rope */
     { LLAMA "llama.rope.freq_base=5", "", TG_OK, "\"rope_theta\":5" },
+    { LLAMA, "", TG_OK, "!partial_rotary_factor" },
+    { QWEN35, "", TG_OK, "\"partial_rotary_factor\":1" },
+    { QWEN35 "qwen35.rope.dimension_count=16", "", TG_OK, "\"partial_rotary_factor\":0.5" },
     { LLAMA "llama.rope.scaling.factor=4", "", TG_OK, "\"rope_type\":\"linear\"" },
     { LLAMA "llama.rope.scale_linear=4", "", TG_OK, "\"factor\":4" },
     { LLAMA "llama.rope.scaling.factor=4 llama.rope.scaling.type:none", "", TG_OK,
