@@ -126,11 +126,17 @@ static const char *const acts[] = { "silu", NULL };
 static const char *const switches[] = { "attention_bias", "use_sliding_window", "mlp_only_layers",
                                         "clip_qkv", NULL };
 
+/* As tg_config_complete has it; tensors are joined by this number before it is asked. */
+enum { EXPERTS_MAX = 1024 };
+
 /* Either name of how many there are; and what else tells layers apart. */
 static tg_status read(tg_hf_values *m) {
     int64_t experts = 0, step = 1;
     const bool local = tg_hf_member(m, m->root, "num_local_experts") != NULL;
     TG_TRY(tg_hf_get_int(m, m->root, local ? "num_local_experts" : "num_experts", &experts));
+    if (experts > EXPERTS_MAX)
+        return tg_fail(m->g->ctx, TG_E_FORMAT, "%s: %s: want 1..%d experts, have %" PRId64,
+                       m->where, local ? "num_local_experts" : "num_experts", EXPERTS_MAX, experts);
     tg_hf_put_int(m, "expert_count", experts);
     const tg_json *sums = tg_hf_member(m, m->root, "norm_topk_prob");
     if (strcmp(m->family->arch, "granitemoe") == 0) return tg_granite_read_scales(m);

@@ -106,6 +106,7 @@ static void check(const char *what, tg_status want, const char *says) {
     COMMON("granitemoehybrid")                                                                     \
     ",\"shared_intermediate_size\":48,\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4," \
     "\"mamba_n_groups\":1,\"num_key_value_heads\":2,\"layer_types\":[\"mamba\",\"attention\"]" TIED
+#define MOE COMMON("qwen3_moe") ",\"num_experts_per_tok\":2,\"moe_intermediate_size\":8" TIED
 #define QWEN35_SIZES                                                                                     \
     COMMON("qwen3_5_text")                                                                               \
     ",\"head_dim\":8,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8," \
@@ -325,6 +326,10 @@ static const row rows[] = {
     { GRANITE, "\"normalization_function\":\"layernorm\"", ODD, "want rmsnorm, have layernorm" },
     { GRANITE, "\"mamba_proj_bias\":true", ODD, "mamba_proj_bias: want none" },
     { GRANITE, "\"mamba_conv_bias\":false", ODD, "mamba_conv_bias: want keys that are known" },
+    { MOE, "\"num_experts\":1024", TG_OK, "qwen3moe.expert_count=1024" },
+    { MOE, "\"num_experts\":1025", BAD, "num_experts: want 1..1024 experts, have 1025" },
+    { MOE, "\"num_local_experts\":2147483647", BAD, "num_local_experts: want 1..1024 experts" },
+    { MOE, "\"num_experts\":0", BAD, "num_experts: want a whole number" },
     { GRANITE, "\"num_local_experts\":62", ODD, "num_local_experts: want none, have 62" },
     { GRANITE, "\"position_embedding_type\":\"rope\"", ODD, "want nope, have rope" },
     /* heads and quantisation */
