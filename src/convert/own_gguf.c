@@ -171,9 +171,18 @@ static tg_gguf_value real(const char *key, float x) {
     return (tg_gguf_value) { .key = key, .type = TG_GGUF_F32, .real = (double)x };
 }
 
+/* Metadata as it is made. Who has no memory for a value notes that, and goes on. */
+typedef struct making {
+    tg_gguf *g;
+    const tg_model_config *c;
+    const char *arch;
+    bool failed;
+} making;
+
 /* "llama.block_count" of "block_count". */
-static const char *keyed(tg_gguf *g, const char *arch, const char *name) {
-    const char *key = tg_arena_sprintf(&g->arena, "%s.%s", arch, name);
+static const char *keyed(making *k, const char *name) {
+    const char *key = tg_arena_sprintf(&k->g->arena, "%s.%s", k->arch, name);
+    k->failed = k->failed || !key;
     return key ? key : name;
 }
 
@@ -184,23 +193,24 @@ static bool lists_recurrent(const char *arch) {
 
 /* Layers that are not attention; and how many of a head's pairs turn by time, rows and columns,
  * which llama.cpp wants to know though a text has time alone. */
-static size_t put_recurrent(tg_gguf *g, const tg_model_config *c, const char *arch,
-                            tg_gguf_value *v) {
+static size_t put_recurrent(making *k, tg_gguf_value *v) {
+    const tg_model_config *c = k->c;
     const size_t n = (size_t)c->layers, pairs = tg_config_turned(c) / 2;
-    uint8_t *each = tg_arena_array(&g->arena, n + 4, 4);
+    uint8_t *each = tg_arena_array(&k->g->arena, n + 4, 4);
+    k->failed = k->failed || !each;
     if (!each) return 0;
     for (size_t i = 0; i < n; i++)
         tg_put_u32(each + 4 * i, tg_layer_kind_of(c, (int)i) != TG_LAYER_ATTENTION);
     for (size_t i = 0; i < 4; i++)
         tg_put_u32(each + 4 * (n + i), i < 3 ? (uint32_t)((pairs + 2 - i) / 3) : 0);
-    v[0] = (tg_gguf_value) { .key = keyed(g, arch, "attention.recurrent_layers"),
+    v[0] = (tg_gguf_value) { .key = keyed(k, "attention.recurrent_layers"),
                              .type = TG_GGUF_ARRAY,
                              .element = TG_GGUF_I32,
                              .count = n,
                              .elements = each,
                              .elements_bytes = 4 * n };
     v[1] = v[0];
-    v[1].key = keyed(g, arch, "rope.dimension_sections");
+    v[1].key = keyed(k, "rope.dimension_sections");
     v[1].count = 4;
     v[1].elements = each + 4 * n;
     v[1].elements_bytes = 16;
@@ -208,11 +218,13 @@ static size_t put_recurrent(tg_gguf *g, const tg_model_config *c, const char *ar
 }
 
 /* Heads of keys: one number, or where not all layers have some, one for each. */
-static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *arch) {
-    const char *key = keyed(g, arch, "attention.head_count_kv");
+static tg_gguf_value kv_heads(making *k) {
+    const tg_model_config *c = k->c;
+    const char *key = keyed(k, "attention.head_count_kv");
     const size_t n = (size_t)c->layers;
-    uint8_t *each =
-        c->layer_kind[0] && !lists_recurrent(arch) ? tg_arena_array(&g->arena, n, 4) : NULL;
+    const bool list = c->layer_kind[0] && !lists_recurrent(k->arch);
+    uint8_t *each = list ? tg_arena_array(&k->g->arena, n, 4) : NULL;
+    k->failed = k->failed || (list && !each);
     for (size_t i = 0; each && i < n; i++)
         tg_put_u32(each + 4 * i,
                    tg_layer_kind_of(c, (int)i) == TG_LAYER_ATTENTION ? (uint32_t)c->kv_heads : 0);
@@ -226,96 +238,100 @@ static tg_gguf_value kv_heads(tg_gguf *g, const tg_model_config *c, const char *
 }
 
 /* What families that scale say of it. */
-static size_t put_scales(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
-    v[0] = real(keyed(g, arch, "attention.scale"), c->score_scale);
-    v[1] = real(keyed(g, arch, "embedding_scale"), c->embed_scale);
-    v[2] = real(keyed(g, arch, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
-    v[3] = real(keyed(g, arch, "logit_scale"), c->logit_scale > 0 ? c->logit_scale : 1);
+static size_t put_scales(making *k, tg_gguf_value *v) {
+    const tg_model_config *c = k->c;
+    v[0] = real(keyed(k, "attention.scale"), c->score_scale);
+    v[1] = real(keyed(k, "embedding_scale"), c->embed_scale);
+    v[2] = real(keyed(k, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
+    v[3] = real(keyed(k, "logit_scale"), c->logit_scale > 0 ? c->logit_scale : 1);
     return 4;
 }
 
-static size_t put_experts(tg_gguf *g, const tg_model_config *c, const char *arch,
-                          tg_gguf_value *v) {
-    v[0] = whole(keyed(g, arch, "expert_count"), c->experts);
-    v[1] = whole(keyed(g, arch, "expert_used_count"), c->experts_used);
-    v[2] = whole(keyed(g, arch, "expert_feed_forward_length"), c->mlp);
-    v[3] = (tg_gguf_value) { .key = keyed(g, arch, "expert_weights_norm"),
+static size_t put_experts(making *k, tg_gguf_value *v) {
+    const tg_model_config *c = k->c;
+    v[0] = whole(keyed(k, "expert_count"), c->experts);
+    v[1] = whole(keyed(k, "expert_used_count"), c->experts_used);
+    v[2] = whole(keyed(k, "expert_feed_forward_length"), c->mlp);
+    v[3] = (tg_gguf_value) { .key = keyed(k, "expert_weights_norm"),
                              .type = TG_GGUF_BOOL,
                              .whole = c->experts_weigh == TG_EXPERTS_SUM_TO_1 };
     return 4;
 }
 
-static size_t put_states(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
-    v[0] = whole(keyed(g, arch, "ssm.conv_kernel"), c->conv_taps);
-    v[1] = whole(keyed(g, arch, "ssm.inner_size"), (int64_t)c->ssm_heads * c->ssm_head_size);
-    v[2] = whole(keyed(g, arch, "ssm.state_size"), c->ssm_state);
-    v[3] = whole(keyed(g, arch, "ssm.time_step_rank"), c->ssm_heads);
-    v[4] = whole(keyed(g, arch, "ssm.group_count"), c->ssm_groups);
-    if (lists_recurrent(arch)) return 5 + put_recurrent(g, c, arch, v + 5);
-    v[5] =
-        (tg_gguf_value) { .key = keyed(g, arch, "rope.scaling.finetuned"), .type = TG_GGUF_BOOL };
+static size_t put_states(making *k, tg_gguf_value *v) {
+    const tg_model_config *c = k->c;
+    v[0] = whole(keyed(k, "ssm.conv_kernel"), c->conv_taps);
+    v[1] = whole(keyed(k, "ssm.inner_size"), (int64_t)c->ssm_heads * c->ssm_head_size);
+    v[2] = whole(keyed(k, "ssm.state_size"), c->ssm_state);
+    v[3] = whole(keyed(k, "ssm.time_step_rank"), c->ssm_heads);
+    v[4] = whole(keyed(k, "ssm.group_count"), c->ssm_groups);
+    if (lists_recurrent(k->arch)) return 5 + put_recurrent(k, v + 5);
+    v[5] = (tg_gguf_value) { .key = keyed(k, "rope.scaling.finetuned"), .type = TG_GGUF_BOOL };
     return 6;
 }
 
 /* The rhythm of windows and the base that they turn by, where they are not what the family's reader
  * takes of a file that states none: what it makes of sizes that nobody gave. Gemma 2's reader has a
  * window for such files, too: one as long as the context stands for none. */
-static size_t put_windows(tg_gguf *g, const tg_model_config *c, const char *arch,
-                          tg_gguf_value *v) {
+static size_t put_windows(making *k, tg_gguf_value *v) {
+    const tg_model_config *c = k->c;
     size_t i = 0;
     tg_model_config usual = *c;
     usual.window_every = 0;
     usual.rope_base[1] = usual.rope_factor = 0;
-    if (c->window > 0 || tg_family_find(arch)->caps)
-        v[i++] = whole(keyed(g, arch, "attention.sliding_window"), c->window ? c->window : c->ctx);
+    if (c->window > 0 || tg_family_find(k->arch)->caps)
+        v[i++] = whole(keyed(k, "attention.sliding_window"), c->window ? c->window : c->ctx);
     if (c->window == 0 || tg_config_complete(NULL, "", &usual) != TG_OK) return i;
     if (c->window_every != usual.window_every)
-        v[i++] = whole(keyed(g, arch, "attention.sliding_window_pattern"), c->window_every);
+        v[i++] = whole(keyed(k, "attention.sliding_window_pattern"), c->window_every);
     if (c->window_every > 0 && c->rope_base[1] != usual.rope_base[1])
-        v[i++] = real(keyed(g, arch, "rope.freq_base_swa"), c->rope_base[1]);
+        v[i++] = real(keyed(k, "rope.freq_base_swa"), c->rope_base[1]);
     return i;
 }
 
-static size_t put_sizes(tg_gguf *g, const tg_model_config *c, const char *arch, tg_gguf_value *v) {
+static size_t put_sizes(making *k, tg_gguf_value *v) {
+    const tg_model_config *c = k->c;
     size_t i = 0;
-    v[i++] = whole(keyed(g, arch, "block_count"), c->layers);
-    v[i++] = whole(keyed(g, arch, "context_length"), c->ctx);
-    v[i++] = whole(keyed(g, arch, "embedding_length"), c->width);
-    v[i++] = whole(keyed(g, arch, "feed_forward_length"), c->mlp);
-    v[i++] = whole(keyed(g, arch, "attention.head_count"), c->heads);
-    if (strcmp(arch, "gpt2") == 0) {
-        v[i++] = real(keyed(g, arch, "attention.layer_norm_epsilon"), c->eps);
+    v[i++] = whole(keyed(k, "block_count"), c->layers);
+    v[i++] = whole(keyed(k, "context_length"), c->ctx);
+    v[i++] = whole(keyed(k, "embedding_length"), c->width);
+    v[i++] = whole(keyed(k, "feed_forward_length"), c->mlp);
+    v[i++] = whole(keyed(k, "attention.head_count"), c->heads);
+    if (strcmp(k->arch, "gpt2") == 0) {
+        v[i++] = real(keyed(k, "attention.layer_norm_epsilon"), c->eps);
         if (c->gelu_erf) v[i++] = text("gpt2.activation", "gelu_erf");
         return i;
     }
-    v[i++] = kv_heads(g, c, arch);
+    v[i++] = kv_heads(k);
     if (c->ssm_heads > 0)
-        i += put_states(g, c, arch, v + i);
+        i += put_states(k, v + i);
     else if (c->conv_taps > 0)
-        v[i++] = whole(keyed(g, arch, "shortconv.l_cache"), c->conv_taps);
-    if (tg_family_find(arch)->scales) i += put_scales(g, c, arch, v + i);
-    if (c->experts > 0) i += put_experts(g, c, arch, v + i);
-    v[i++] = whole(keyed(g, arch, "attention.key_length"), c->head_size);
-    v[i++] = whole(keyed(g, arch, "attention.value_length"), c->head_size);
-    v[i++] = whole(keyed(g, arch, "rope.dimension_count"),
-                   c->rope_size > 0 ? c->rope_size : c->head_size);
-    v[i++] = real(keyed(g, arch, "attention.layer_norm_rms_epsilon"), c->eps);
-    v[i++] = real(keyed(g, arch, "rope.freq_base"), c->rope_base[0]);
-    i += put_windows(g, c, arch, v + i);
-    if (tg_family_find(arch)->caps) {
-        v[i++] = real(keyed(g, arch, "attn_logit_softcapping"), c->score_cap);
-        v[i++] = real(keyed(g, arch, "final_logit_softcapping"), c->logit_cap);
+        v[i++] = whole(keyed(k, "shortconv.l_cache"), c->conv_taps);
+    if (tg_family_find(k->arch)->scales) i += put_scales(k, v + i);
+    if (c->experts > 0) i += put_experts(k, v + i);
+    v[i++] = whole(keyed(k, "attention.key_length"), c->head_size);
+    v[i++] = whole(keyed(k, "attention.value_length"), c->head_size);
+    v[i++] =
+        whole(keyed(k, "rope.dimension_count"), c->rope_size > 0 ? c->rope_size : c->head_size);
+    v[i++] = real(keyed(k, "attention.layer_norm_rms_epsilon"), c->eps);
+    v[i++] = real(keyed(k, "rope.freq_base"), c->rope_base[0]);
+    i += put_windows(k, v + i);
+    if (tg_family_find(k->arch)->caps) {
+        v[i++] = real(keyed(k, "attn_logit_softcapping"), c->score_cap);
+        v[i++] = real(keyed(k, "final_logit_softcapping"), c->logit_cap);
     }
     return i;
 }
 
 /* What the model is, but for its vocabulary. */
-static size_t put_head(tg_gguf *g, const tg_model_config *c, tg_gguf_value *v) {
-    const char *const arch = tg_meta_is_own(c) ? "gpt2" : c->family;
-    const char *kept_arch = tg_arena_strdup(&g->arena, arch);
-    v[0] = text("general.architecture", kept_arch ? kept_arch : "");
+static tg_status put_head(tg_gguf *g, const tg_model_config *c, tg_gguf_value *v, size_t *n) {
+    const char *arch = tg_arena_strdup(&g->arena, tg_meta_is_own(c) ? "gpt2" : c->family);
+    if (!arch) return tg_fail_memory(g->ctx, "metadata", 64);
+    making k = { g, c, arch, false };
+    v[0] = text("general.architecture", arch);
     v[1] = text("general.name", "a model of tinygpt");
-    return 2 + put_sizes(g, c, v[0].text.bytes, v + 2);
+    *n = 2 + put_sizes(&k, v + 2);
+    return k.failed ? tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v) : TG_OK;
 }
 
 /* The keys of a model that began with a file say all of it; those of a vocabulary alone go behind
@@ -336,7 +352,7 @@ static tg_status put_keys(const tg_file *f, tg_gguf *g, const tg_model_config *c
     if (!v) return tg_fail_memory(g->ctx, "metadata", (N_VALUES + n_keys) * sizeof *v);
     for (size_t k = 0; k < n_keys; k++)
         whole = whole || strcmp(keys[k].key, "general.architecture") == 0;
-    if (!whole) i = put_head(g, c, v);
+    if (!whole) TG_TRY(put_head(g, c, v, &i));
     for (size_t k = 0; k < n_keys; k++) {
         if (strcmp(keys[k].key, TG_GGUF_TOKENIZER_JSON) == 0) {
             g->tokenizer_json = keys[k].text.bytes;
@@ -370,10 +386,11 @@ static tg_status put_bytes(tg_gguf *g, const tg_model_config *c, tg_gguf_value *
     tg_status s = tg_buf_status(g->ctx, &tokens, "vocabulary");
     if (s == TG_OK) s = tg_buf_status(g->ctx, &types, "vocabulary");
     if (s == TG_OK && !kept) s = tg_fail_memory(g->ctx, "vocabulary", tokens.length);
+    size_t i = 0;
+    if (s == TG_OK) s = put_head(g, c, v, &i);
     if (s == TG_OK) {
         memcpy(kept, tokens.data, tokens.length);
         memcpy(kept + tokens.length, types.data, types.length);
-        size_t i = put_head(g, c, v);
         v[i++] = text("tokenizer.ggml.model", "gpt2");
         v[i++] = text("tokenizer.ggml.pre", "gpt-2");
         v[i] = array("tokenizer.ggml.tokens", TG_GGUF_STRING, 256, &tokens);
