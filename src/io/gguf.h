@@ -65,6 +65,12 @@ typedef struct tg_gguf_value {
     size_t elements_bytes;
 } tg_gguf_value;
 
+/* Where the matrix of one expert begins. */
+typedef struct tg_gguf_expert {
+    tg_reader reader;
+    uint64_t offset;
+} tg_gguf_expert;
+
 /*
  * How a tensor lies in a file of safetensors.
  *
@@ -73,11 +79,6 @@ typedef struct tg_gguf_value {
  *   affine    MLX: w = q * scale + bias, q of 4 or 8 bits, eight or four of them in a u32 from the
  *             low end up, scale and bias one each for a group of columns
  */
-typedef struct tg_gguf_expert {
-    tg_reader reader;
-    uint64_t offset;
-} tg_gguf_expert;
-
 typedef struct tg_gguf_place {
     tg_reader reader;
     const tg_gguf_expert *experts; /* [dim[2]] where the matrix of each begins; NULL: they follow

@@ -3,10 +3,13 @@
  * qwen35.c - the family "qwen35" (Qwen 3.5, dense, of text).
  *
  *   x = E[token]
- *   for each layer:  x = x + W_out delta_net(norm(x) W_in, norm(x) W_ba), or, in each fourth,
- *                    x = x + W_o (attention(rope(q, k, v)) * sigmoid(gate)),  q, gate, k, v =
- * norm(x) W x = x + W_down (silu(norm(x) W_gate) * (norm(x) W_up)) logits = norm(x) E^T, or a
- * matrix of its own in E's place
+ *   each layer:         n = norm(x)
+ *     of three in four  x = x + W_out delta_net(n W_in, n W_ba)
+ *     each fourth       q, gate, k, v = n W
+ *                       x = x + W_o (attention(rope(q, k, v)) * sigmoid(gate))
+ *     all               n = norm(x)
+ *                       x = x + W_down (silu(n W_gate) * (n W_up))
+ *   logits = norm(x) E^T, or with a matrix of its own in E's place
  *
  * Three of four layers are gated delta nets (ops/delta_net); the others have Qwen 3's attention, of
  * whose heads a quarter turns, behind gates that come with the queries (ops/sigmoid_gate). GGUF has
@@ -113,8 +116,8 @@ static const tg_want wants[] = {
     { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
 };
 
-/* As the published models have it: as many heads of keys as of values, together twice the width of
- * the smallest model, and a quarter of attention's heads turns. */
+/* What nobody gave, after the smallest published model: as many heads of keys as of values, whose
+ * values together are twice as wide as the model, and of each head of attention a quarter turns. */
 static void complete(tg_model_config *c) {
     c->tied = 1;
     if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
