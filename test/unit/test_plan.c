@@ -783,7 +783,16 @@ static void no_two_live_values_share_bytes_in_training(void **state) {
     (void)state;
     static const tg_model_config configs[] = { { 1, 16, 1, 8, 256, 64 },
                                                { 2, 12, 3, 7, 256, 48 },
-                                               { 4, 64, 4, 64, 256, 256 } };
+                                               { 4, 64, 4, 64, 256, 256 },
+                                               { .layers = 1,
+                                                 .width = 16,
+                                                 .heads = 2,
+                                                 .ctx = 8,
+                                                 .vocab = 256,
+                                                 .mlp = 24,
+                                                 .family = "qwen3moe",
+                                                 .experts = 3,
+                                                 .experts_used = 2 } };
     static const char *const levers[] = { NULL, "-buffer_aliasing", "-recompute",
                                           "-epilogue_fusion", "-flash_attention" };
     for (size_t c = 0; c < sizeof configs / sizeof *configs; c++)
@@ -802,8 +811,8 @@ static void check_session(tg_context *ctx, tg_model *model) {
 
 static void no_two_live_values_share_bytes_in_sessions(void **state) {
     (void)state;
-    static const char *const paths[] = { "gpt2",   "llama", "llama3",  "qwen2", "qwen3",
-                                         "gemma3", "lfm2",  "granite", "qwen35" };
+    static const char *const paths[] = { "gpt2",   "llama", "llama3",  "qwen2",  "qwen3",
+                                         "gemma3", "lfm2",  "granite", "qwen35", "qwen3moe" };
     tg_context *ctx = open_context(1, NULL, NULL);
     tg_model *model;
     static const tg_model_config config = { 2, 32, 2, 16, 256, 128 };

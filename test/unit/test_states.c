@@ -17,14 +17,17 @@ typedef struct opened {
     tg_model *model;
 } opened;
 
-static opened open_model(void) {
-    static const tg_model_config config = { .layers = 3,
-                                            .width = 32,
-                                            .heads = 2,
-                                            .ctx = MOST,
-                                            .vocab = V,
-                                            .family = "granitehybrid",
-                                            .kv_heads = 1 };
+static const char *const families[] = { "granitehybrid", "qwen35" };
+enum { N_FAMILIES = sizeof families / sizeof *families };
+
+static opened open_model(size_t family) {
+    const tg_model_config config = { .layers = 3,
+                                     .width = 32,
+                                     .heads = 2,
+                                     .ctx = MOST,
+                                     .vocab = V,
+                                     .family = families[family],
+                                     .kv_heads = 1 };
     opened o = { .ctx = open_context(2, NULL, NULL) };
     for (int i = 0; i < MOST; i++) {
         ids[i] = (7 * i * i + 3 * i + 1) % V;
@@ -112,9 +115,8 @@ static void play(tg_session *s, const call *calls, size_t n) {
 }
 #define PLAY(s, calls) play(s, calls, sizeof(calls) / sizeof *(calls))
 
-static void which_is_lost(void **state) {
-    (void)state;
-    opened o = open_model();
+static void which_is_lost_of(size_t family) {
+    opened o = open_model(family);
     tg_session *s = session_of(&o), *brief = session_of(&o);
     PLAY(s, prompts);
     PLAY(s, answer);
@@ -127,8 +129,7 @@ static void which_is_lost(void **state) {
 
 /* Back to places whose states are there, whose are lost, and that never had one: all from the
  * newest state before them, and what lies beyond a place is forgotten. */
-static void back_to_what_is_lost(void **state) {
-    (void)state;
+static void back_to_what_is_lost_of(size_t family) {
     static const struct {
         int to, held, then[TG_STATE_SLOTS]; /* states behind the next token */
     } backs[] = {
@@ -137,7 +138,7 @@ static void back_to_what_is_lost(void **state) {
         { 200, 199, { 0, 199, 200, 201 } },   { 199, 199, { 0, 0, 199, 200 } },
         { 198, 0, { 0, 197, 198, 199 } },     { 100, 0, { 0, 99, 100, 101 } },
     };
-    opened o = open_model();
+    opened o = open_model(family);
     for (size_t i = 0; i < sizeof backs / sizeof *backs; i++) {
         tg_session *s = session_of(&o);
         PLAY(s, prompts);
@@ -152,10 +153,9 @@ static void back_to_what_is_lost(void **state) {
 }
 
 /* Two copies have the states of the first; whoever writes loses its own alone. */
-static void copies(void **state) {
-    (void)state;
+static void copies_of(size_t family) {
     static const int to[][2] = { { 200, 200 }, { 199, 199 }, { 100, 99 }, { 99, 99 } };
-    opened o = open_model();
+    opened o = open_model(family);
     tg_batch *b;
     OK(o.ctx, tg_batch_new(o.ctx, o.model, ROWS, 0, TG_KV_F32, &b));
     tg_session *s[ROWS];
@@ -187,10 +187,9 @@ static void copies(void **state) {
 
 /* A file has the state that its session goes on from, and nothing of what it could go back to; a
  * session whose state is lost is saved when it has one again. */
-static void files(void **state) {
-    (void)state;
+static void files_of(size_t family) {
     static const int to[] = { 400, 399, 350 };
-    opened o = open_model();
+    opened o = open_model(family);
     for (size_t i = 0; i < sizeof to / sizeof *to; i++) {
         tg_session *s = session_of(&o), *loaded = session_of(&o);
         int n = to[i];
@@ -215,6 +214,23 @@ static void files(void **state) {
     }
     remove(SAVED);
     close_model(&o);
+}
+
+static void which_is_lost(void **state) {
+    (void)state;
+    for (size_t k = 0; k < N_FAMILIES; k++) which_is_lost_of(k);
+}
+static void back_to_what_is_lost(void **state) {
+    (void)state;
+    for (size_t k = 0; k < N_FAMILIES; k++) back_to_what_is_lost_of(k);
+}
+static void copies(void **state) {
+    (void)state;
+    for (size_t k = 0; k < N_FAMILIES; k++) copies_of(k);
+}
+static void files(void **state) {
+    (void)state;
+    for (size_t k = 0; k < N_FAMILIES; k++) files_of(k);
 }
 
 int main(void) {
