@@ -15,7 +15,6 @@
  * how rows lie, too. Backward needs the inputs alone.
  */
 #include "ops/delta_net/delta_net_rules.h"
-#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     mamba m;
@@ -84,12 +83,6 @@ static const char *const rows[] = {
 static const char *const gate[] = {
 #include "ops/delta_net/delta_net_gate.wgsl.h"
 };
-/* Of the first pass: heads of queries and keys, and elements of values. */
-static size_t row_groups(const tg_args *a) {
-    const size_t n = tg_type_rows(&a->in_type[0]);
-    const mamba m = delta_sizes(a, 2);
-    return 2 * n * m.G + tg_shader_parts(n * m.I, TG_SHADER_ELEMS);
-}
 static size_t scan_groups(const tg_args *a) {
     return a->in_type[0].dim[0] * (size_t)a->attr.i[0] * tg_shader_parts((size_t)a->attr.i[1], 64);
 }
@@ -109,7 +102,7 @@ static size_t scratch_bytes(const tg_args *a) {
       .groups = count }
 static const tg_shader shaders[] = {
     { .name = "heads",
-      .pass = { PASS("rows", row_groups, 0, 2), PASS("scan", scan_groups, 1, 3),
+      .pass = { PASS("rows", delta_row_groups, 0, 2), PASS("scan", scan_groups, 1, 3),
                 PASS("gate", gate_groups, 0, 3) },
       .scratch_bytes = scratch_bytes },
 };

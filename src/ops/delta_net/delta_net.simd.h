@@ -77,21 +77,6 @@ static void begin_rows(const tg_args *a, const mamba *m, const float *ba, const 
 /* ------------------------------------------------------------------------------------- sequences
  */
 
-static size_t column_units(const tg_args *a) {
-    const mamba m = delta_sizes(a, 2);
-    return tg_units(m.K, 16);
-}
-static void run_columns(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = delta_sizes(a, 2);
-    for (size_t unit = begin; unit < end; unit++) {
-        columns k;
-        columns_begin(&k, &m, unit, a->in[2], NULL);
-        for (size_t b = 0; b < a->in_type[0].dim[0]; b++) {
-            const rows r = sequence(a, &m, b);
-            columns_run(&k, &r, (float *)a->scratch + b * r.n * m.K);
-        }
-    }
-}
 static void run_rows(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     begin_rows(a, &m, a->in[1], a->in[3], begin, end);
@@ -124,7 +109,7 @@ static size_t work_bytes(const tg_args *a) {
 
 static const tg_variant sequences[] = {
     { .name = "heads",
-      .phase = { { column_units, run_columns },
+      .phase = { { delta_columns, delta_columns_run },
                  { row_units, run_rows },
                  { head_units, run_heads } },
       .scratch_bytes = work_bytes,

@@ -10,7 +10,6 @@
  */
 #include "ops/attention/pages.h"
 #include "ops/delta_net/delta_net_rules.h"
-#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     mamba m;
@@ -105,12 +104,6 @@ static const char *const rows[] = {
 static const char *const gate[] = {
 #include "ops/delta_net/delta_net_gate.wgsl.h"
 };
-/* Of the first pass: heads of queries and keys, and elements of values. */
-static size_t row_groups(const tg_args *a) {
-    const size_t n = tg_type_rows(&a->in_type[0]);
-    const mamba m = delta_sizes(a, 4);
-    return 2 * n * m.G + tg_shader_parts(n * m.I, TG_SHADER_ELEMS);
-}
 static size_t scan_groups(const tg_args *a) {
     return (size_t)a->attr.i[0] * tg_shader_parts((size_t)a->attr.i[1], 16);
 }
@@ -132,7 +125,7 @@ static size_t scratch_bytes(const tg_args *a) {
       .groups = count }
 static const tg_shader shaders[] = {
     { .name = "heads",
-      .pass = { PASS("rows", row_groups, 0, 4), PASS("scan", scan_groups, 6, 5),
+      .pass = { PASS("rows", delta_row_groups, 0, 4), PASS("scan", scan_groups, 6, 5),
                 PASS("gate", gate_groups, 0, 5), PASS("keep", keep_groups, 0, 4) },
       .scratch_bytes = scratch_bytes },
 };

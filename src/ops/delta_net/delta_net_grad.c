@@ -15,7 +15,6 @@
  * gradients do where those of values come, and of queries and keys those of the unit vectors.
  */
 #include "ops/delta_net/delta_net_rules.h"
-#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     mamba m;
@@ -218,12 +217,6 @@ static const char *const wgsl[] = {
 static const char *const rows[] = {
 #include "ops/delta_net/delta_net_rows.wgsl.h"
 };
-/* Of the first pass: heads of queries and keys, and elements of values. */
-static size_t row_groups(const tg_args *a) {
-    const size_t n = tg_type_rows(&a->in_type[0]);
-    const mamba m = delta_sizes(a, 2);
-    return 2 * n * m.G + tg_shader_parts(n * m.I, TG_SHADER_ELEMS);
-}
 static size_t back_groups(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
 static size_t unit_groups(const tg_args *a) {
     return 2 * tg_type_rows(&a->in_type[0]) * (size_t)a->attr.i[2];
@@ -248,7 +241,8 @@ static size_t scratch_bytes(const tg_args *a) {
       .groups = count }
 static const tg_shader shaders[] = {
     { .name = "heads",
-      .pass = { PASS("rows", row_groups, TG_BIND_IN(2), TG_BIND_NONE, TG_BIND_NONE, TG_BIND_NONE),
+      .pass = { PASS("rows", delta_row_groups, TG_BIND_IN(2), TG_BIND_NONE, TG_BIND_NONE,
+                     TG_BIND_NONE),
                 PASS("back", back_groups, TG_BIND_IN(1), TG_BIND_IN(3), TG_BIND_IN(4),
                      TG_BIND_OUT(1)),
                 PASS("units", unit_groups, TG_BIND_NONE, TG_BIND_NONE, TG_BIND_NONE, TG_BIND_NONE),

@@ -30,21 +30,6 @@ static size_t work_bytes(const tg_args *a) {
            sizeof(float);
 }
 
-static size_t column_units(const tg_args *a) {
-    const mamba m = delta_sizes(a, 2);
-    return tg_units(m.K, 16);
-}
-static void run_columns(const tg_args *a, size_t begin, size_t end) {
-    const mamba m = delta_sizes(a, 2);
-    for (size_t unit = begin; unit < end; unit++) {
-        columns k;
-        columns_begin(&k, &m, unit, a->in[2], NULL);
-        for (size_t b = 0; b < a->in_type[0].dim[0]; b++) {
-            const rows r = sequence(a, &m, b);
-            columns_run(&k, &r, (float *)a->scratch + b * r.n * m.K);
-        }
-    }
-}
 static void run_rows(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     const work w = work_of(a, &m);
@@ -284,11 +269,11 @@ static void sum_heads(const tg_args *a, const mamba *m) {
 }
 
 /* The last unit is the heads'. */
-static size_t back_column_units(const tg_args *a) { return column_units(a) + 1; }
+static size_t back_column_units(const tg_args *a) { return delta_columns(a) + 1; }
 static void run_back_columns(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     for (size_t unit = begin; unit < end; unit++) {
-        if (unit == column_units(a)) {
+        if (unit == delta_columns(a)) {
             sum_heads(a, &m);
             continue;
         }
@@ -305,7 +290,7 @@ static void run_back_columns(const tg_args *a, size_t begin, size_t end) {
 
 static const tg_variant gradient[] = {
     { .name = "heads",
-      .phase = { { column_units, run_columns },
+      .phase = { { delta_columns, delta_columns_run },
                  { rows_of, run_rows },
                  { back_units, run_back },
                  { back_column_units, run_back_columns } },

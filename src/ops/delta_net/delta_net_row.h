@@ -13,6 +13,24 @@
 #include "ops/delta_net/delta_net_rules.h"
 #include "ops/mamba2/columns.h"
 
+/* Units of the first phase over whole sequences: sixteen columns of the convolution, which go to u,
+ * where scratch begins. */
+static inline size_t delta_columns(const tg_args *a) {
+    const mamba m = delta_sizes(a, 2);
+    return tg_units(m.K, 16);
+}
+static inline void delta_columns_run(const tg_args *a, size_t begin, size_t end) {
+    const mamba m = delta_sizes(a, 2);
+    for (size_t unit = begin; unit < end; unit++) {
+        columns k;
+        columns_begin(&k, &m, unit, a->in[2], NULL);
+        for (size_t b = 0; b < a->in_type[0].dim[0]; b++) {
+            const rows r = sequence(a, &m, b);
+            columns_run(&k, &r, (float *)a->scratch + b * r.n * m.K);
+        }
+    }
+}
+
 /* N elements of length `length`, in the manner of rms_norm/rms_row.h. */
 TG_OUT_OF_LINE float unit_scale(const float *x, size_t N, double length) {
     tg_v sum = tg_vzero();

@@ -16,6 +16,7 @@
 #define TG_OPS_DELTA_NET_RULES_H
 
 #include "ops/mamba2/mamba2_rules.h"
+#include "ops/shader.h"
 
 /* Of queries and keys: what is added to the sum of squares before its root is taken. */
 #define DELTA_EPS 1e-6
@@ -62,6 +63,12 @@ static inline bool delta_want(tg_graph *g, const tg_node *n, int w, int ba, int 
     return tg_want_type(g, n, 0, z) && tg_want_type(g, n, ba, of_heads) &&
            tg_want_type(g, n, w, tg_type_2d(TG_F32, m->K, L)) &&
            tg_want_type(g, n, w + 1, tg_type_1d(TG_F32, 2 * m->H + m->P));
+}
+
+/* Workgroups of the first pass of shaders: heads of queries and keys, and elements of values. */
+static inline size_t delta_row_groups(const tg_args *a) {
+    const size_t n = tg_type_rows(&a->in_type[0]), I = (size_t)a->attr.i[0] * (size_t)a->attr.i[1];
+    return 2 * n * (size_t)a->attr.i[2] + tg_shader_parts(n * I, TG_SHADER_ELEMS);
 }
 
 /* ------------------------------------------------------------------------------------ references
