@@ -14,7 +14,7 @@
  */
 #include "ops/build.h"
 #include "ops/experts/experts_cases.h"
-#include "ops/shader.h"
+#include "ops/experts/experts_shader.h"
 
 static const tg_type none = { .n_dims = 0 };
 static experts_sizes sizes_of(const tg_node *n) {
@@ -56,11 +56,6 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
         a.i[EXPERTS_PART] = part;
         din[EXPERTS_W + part] = tg_experts_dw(g, dy[0], ids, n->in[EXPERTS_X], &a);
     }
-}
-
-static double flop(const tg_args *a) {
-    const experts_sizes s = experts_sizes_of_args(a);
-    return 2.0 * (double)s.tokens * (double)experts_y_cols(&s) * (double)s.K;
 }
 
 /* One matrix or two, by their types; of each choice its own columns, or not. Ids go beyond E. */
@@ -106,43 +101,11 @@ static const tg_case cases[] = {
 static const char *const text[] = {
 #include "ops/experts/experts.wgsl.h"
 };
-static const char *const floats[] = {
-#include "ops/experts/experts_floats.wgsl.h"
-};
-static const char *const files[] = {
-#include "ops/experts/experts_packed.wgsl.h"
-};
-static const char *const packed[] = {
-#include "ops/packed.wgsl.h"
-};
-static const char *const packed_rows[] = {
-#include "ops/packed_rows.wgsl.h"
-};
-static bool is_floats(const tg_args *a) { return experts_is_floats(&a->in_type[EXPERTS_W]); }
-static bool is_of_files(const tg_args *a) { return !is_floats(a); }
-static uint32_t word(const tg_args *a) {
-    return tg_shader_layout(a, EXPERTS_W, 0) | tg_shader_layout(a, EXPERTS_W1, 1);
-}
 /* A thread has an element. */
 static size_t groups(const tg_args *a) {
     return tg_shader_parts(tg_type_elems(&a->out_type[0]), TG_SHADER_COLS);
 }
-#define PASS(...)                                                                                  \
-    {                                                                                              \
-        {                                                                                          \
-            .entry = "main", .wgsl = { __VA_ARGS__ },                                              \
-            .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),                  \
-                      TG_BIND_OUT(0) },                                                            \
-            .groups = groups                                                                       \
-        }                                                                                          \
-    }
-static const tg_shader shaders[] = {
-    { .name = "floats", .fits = is_floats, .pass = PASS(floats, text) },
-    { .name = "packed",
-      .fits = is_of_files,
-      .word = word,
-      .pass = PASS(packed, packed_rows, files, text) },
-};
+static const tg_shader shaders[] = { EXPERTS_SHADERS(text, groups) };
 
 TG_OP_DESC(experts) = {
     .name = "experts",
@@ -157,6 +120,6 @@ TG_OP_DESC(experts) = {
     TG_REFS(experts, ref),
     TG_SHADERS(shaders),
     .grad = grad,
-    .flop = flop,
+    .flop = experts_flop,
     TG_CASES(cases),
 };

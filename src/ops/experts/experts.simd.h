@@ -353,23 +353,20 @@ TG_KERNELS(experts_dx, dx);
 /* A unit is a row of dw: a chain over the choices of its expert, as they come. */
 static size_t rows_units(const tg_args *a) { return a->out_type[0].dim[0]; }
 static void rows_run(const tg_args *a, size_t begin, size_t end) {
-    const size_t N = (size_t)a->attr.i[EXPERTS_ROWS], k = tg_type_cols(&a->in_type[EXPERTS_IDS]);
-    const size_t K = tg_type_cols(&a->out_type[0]), y_cols = tg_type_cols(&a->in_type[0]);
-    const size_t x_cols = tg_type_cols(&a->in_type[2]), part = (size_t)a->attr.i[EXPERTS_PART];
+    const experts_sizes s = experts_sizes_of_dw(a);
+    const size_t part = (size_t)a->attr.i[EXPERTS_PART];
+    const float *dy = a->in[0], *x = a->in[EXPERTS_DW_X];
     const order o = order_of(a);
     for (size_t row = begin; row < end; row++) {
-        const size_t e = row / N;
-        for (size_t c = 0; c < K; c += 16) {
-            const size_t n = tg_min_size(16, K - c);
-            float *to = (float *)a->out[0] + row * K + c;
+        const size_t e = row / s.N;
+        for (size_t c = 0; c < s.K; c += 16) {
+            const size_t n = tg_min_size(16, s.K - c);
+            float *to = (float *)a->out[0] + row * s.K + c;
             tg_v sum = a->acc & 1 ? tg_vload_n(to, n) : tg_vzero();
             for (size_t i = o.first[e]; i < o.first[e + 1]; i++) {
-                const size_t t = o.slots[i] / k, j = o.slots[i] % k;
-                const float *x = (const float *)a->in[2] + t * x_cols;
-                const float d =
-                    ((const float *)a->in[0])[t * y_cols + (part * k + j) * N + row % N];
-                if (a->attr.i[EXPERTS_OWN]) x += j * K;
-                sum = tg_vfma(tg_vset(d), tg_vload_n(x + c, n), sum);
+                const size_t t = o.slots[i] / s.k, j = o.slots[i] % s.k;
+                const tg_v d = tg_vset(dy[experts_y_at(&s, t, j, part) + row % s.N]);
+                sum = tg_vfma(d, tg_vload_n(x + experts_x_at(&s, t, j) + c, n), sum);
             }
             tg_vstore_n(to, sum, n);
         }

@@ -12,15 +12,14 @@
 #include "ops/experts/experts_rules.h"
 #include "ops/shader.h"
 
-enum { DW_IDS = 1, DW_X };
-
 static void infer(tg_graph *g, tg_node *n) {
     const int32_t E = n->attr.i[EXPERTS_E], N = n->attr.i[EXPERTS_ROWS];
     const int32_t own = n->attr.i[EXPERTS_OWN], part = n->attr.i[EXPERTS_PART];
-    if (!tg_want_dims(g, n, DW_X, TG_F32, 1, TG_MAX_DIMS) ||
-        !tg_want_dims(g, n, DW_IDS, TG_I32, 1, TG_MAX_DIMS))
+    if (!tg_want_dims(g, n, EXPERTS_DW_X, TG_F32, 1, TG_MAX_DIMS) ||
+        !tg_want_dims(g, n, EXPERTS_IDS, TG_I32, 1, TG_MAX_DIMS))
         return;
-    const size_t k = tg_type_cols(&n->in[DW_IDS]->type), cols = tg_type_cols(&n->in[DW_X]->type);
+    const size_t k = tg_type_cols(&n->in[EXPERTS_IDS]->type),
+                 cols = tg_type_cols(&n->in[EXPERTS_DW_X]->type);
     const size_t parts = N > 0 ? tg_type_cols(&n->in[0]->type) / (k * (size_t)N) : 0;
     if (E < 1 || N < 1 || own < 0 || own > 1 || part < 0 || part >= EXPERTS_PARTS ||
         parts > EXPERTS_PARTS || (size_t)part >= parts || (own && cols % k)) {
@@ -30,28 +29,18 @@ static void infer(tg_graph *g, tg_node *n) {
                       (int)E, (int)N, (int)own, (int)part);
         return;
     }
-    tg_type x = n->in[DW_IDS]->type;
+    tg_type x = n->in[EXPERTS_IDS]->type;
     x.dtype = TG_F32;
     x.dim[x.n_dims - 1] = cols;
-    if (!tg_want_type(g, n, DW_X, x) || !experts_want_choices(g, n, DW_IDS, parts * k * (size_t)N))
+    if (!tg_want_type(g, n, EXPERTS_DW_X, x) ||
+        !experts_want_choices(g, n, EXPERTS_IDS, parts * k * (size_t)N))
         return;
     n->out[0].type = tg_type_2d(TG_F32, (size_t)E * (size_t)N, own ? cols / k : cols);
 }
 
-static experts_sizes sizes_of(const tg_args *a) {
-    const size_t k = tg_type_cols(&a->in_type[DW_IDS]), N = (size_t)a->attr.i[EXPERTS_ROWS];
-    return (experts_sizes) { .tokens = tg_type_rows(&a->in_type[DW_IDS]),
-                             .k = k,
-                             .experts = (size_t)a->attr.i[EXPERTS_E],
-                             .N = N,
-                             .K = tg_type_cols(&a->out_type[0]),
-                             .parts = tg_type_cols(&a->in_type[0]) / (k * N),
-                             .own = a->attr.i[EXPERTS_OWN] != 0 };
-}
-
 static void ref(const tg_args *a) {
-    const experts_sizes s = sizes_of(a);
-    const int32_t *ids = a->in[DW_IDS];
+    const experts_sizes s = experts_sizes_of_dw(a);
+    const int32_t *ids = a->in[EXPERTS_IDS];
     const size_t part = (size_t)a->attr.i[EXPERTS_PART];
     for (size_t row = 0; row < s.experts * s.N; row++)
         for (size_t c = 0; c < s.K; c++) {
@@ -62,14 +51,14 @@ static void ref(const tg_args *a) {
                 if (tg_clamp_id(ids[i], s.experts) != row / s.N) continue;
                 const size_t y = experts_y_at(&s, t, j, part) + row % s.N;
                 sum += (double)((const TG_REAL *)a->in[0])[y] *
-                       (double)((const TG_REAL *)a->in[DW_X])[experts_x_at(&s, t, j) + c];
+                       (double)((const TG_REAL *)a->in[EXPERTS_DW_X])[experts_x_at(&s, t, j) + c];
             }
             *dw = (TG_REAL)sum;
         }
 }
 
 static double flop(const tg_args *a) {
-    const experts_sizes s = sizes_of(a);
+    const experts_sizes s = experts_sizes_of_dw(a);
     return 2.0 * (double)s.tokens * (double)(s.k * s.N) * (double)s.K;
 }
 

@@ -10,7 +10,7 @@
  */
 #include "ops/build.h"
 #include "ops/experts/experts_cases.h"
-#include "ops/shader.h"
+#include "ops/experts/experts_shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     static const tg_type none = { .n_dims = 0 };
@@ -49,11 +49,6 @@ static void ref(const tg_args *a) {
         }
 }
 
-static double flop(const tg_args *a) {
-    const experts_sizes s = experts_sizes_of_args(a);
-    return 2.0 * (double)s.tokens * (double)experts_y_cols(&s) * (double)s.K;
-}
-
 static void prepare(const tg_args *a) {
     for (int k = EXPERTS_W; k <= EXPERTS_W1 && a->in[k]; k++)
         if (!experts_is_floats(&a->in_type[k])) tg_case_fill_packed(a, k, (uint32_t)k);
@@ -84,45 +79,13 @@ static const tg_case cases[] = {
 static const char *const text[] = {
 #include "ops/experts/experts_dx.wgsl.h"
 };
-static const char *const floats[] = {
-#include "ops/experts/experts_floats.wgsl.h"
-};
-static const char *const files[] = {
-#include "ops/experts/experts_packed.wgsl.h"
-};
-static const char *const packed[] = {
-#include "ops/packed.wgsl.h"
-};
-static const char *const packed_rows[] = {
-#include "ops/packed_rows.wgsl.h"
-};
-static bool is_floats(const tg_args *a) { return experts_is_floats(&a->in_type[EXPERTS_W]); }
-static bool is_of_files(const tg_args *a) { return !is_floats(a); }
-static uint32_t word(const tg_args *a) {
-    return tg_shader_layout(a, EXPERTS_W, 0) | tg_shader_layout(a, EXPERTS_W1, 1);
-}
 /* A thread has 32 columns. */
 static size_t groups(const tg_args *a) {
     const experts_sizes s = experts_sizes_of_args(a);
     const size_t blocks = tg_shader_parts(s.K, TG_PACK_COLS);
     return tg_shader_parts(s.tokens * (s.own ? s.k : 1) * blocks, TG_SHADER_COLS);
 }
-#define PASS(...)                                                                                  \
-    {                                                                                              \
-        {                                                                                          \
-            .entry = "main", .wgsl = { __VA_ARGS__ },                                              \
-            .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),                  \
-                      TG_BIND_OUT(0) },                                                            \
-            .groups = groups                                                                       \
-        }                                                                                          \
-    }
-static const tg_shader shaders[] = {
-    { .name = "floats", .fits = is_floats, .pass = PASS(floats, text) },
-    { .name = "packed",
-      .fits = is_of_files,
-      .word = word,
-      .pass = PASS(packed, packed_rows, files, text) },
-};
+static const tg_shader shaders[] = { EXPERTS_SHADERS(text, groups) };
 
 TG_OP_DESC(experts_dx) = {
     .name = "experts_dx",
@@ -136,6 +99,6 @@ TG_OP_DESC(experts_dx) = {
     .infer = infer,
     TG_REFS(experts_dx, ref),
     TG_SHADERS(shaders),
-    .flop = flop,
+    .flop = experts_flop,
     TG_CASES(cases),
 };

@@ -16,8 +16,9 @@
 #include "ops/kernel.h"
 #include "ops/rules.h"
 
-/* Inputs of experts and of experts_dx. */
+/* Inputs of experts and of experts_dx; of experts_dw the third one is x. */
 enum { EXPERTS_X, EXPERTS_IDS, EXPERTS_W, EXPERTS_W1, EXPERTS_PARTS = 2 };
+enum { EXPERTS_DW_X = EXPERTS_W };
 /* Attributes: E; 1: each choice has columns of x of its own. Of experts_dw: which matrix, and N. */
 enum { EXPERTS_E, EXPERTS_OWN, EXPERTS_PART, EXPERTS_ROWS };
 
@@ -45,8 +46,26 @@ static inline experts_sizes experts_sizes_of_args(const tg_args *a) {
                             &a->in_type[EXPERTS_W1], &a->attr);
 }
 
+/* Of experts_dw, whose matrix is its output. */
+static inline experts_sizes experts_sizes_of_dw(const tg_args *a) {
+    const size_t k = tg_type_cols(&a->in_type[EXPERTS_IDS]), N = (size_t)a->attr.i[EXPERTS_ROWS];
+    return (experts_sizes) { .tokens = tg_type_rows(&a->in_type[EXPERTS_IDS]),
+                             .k = k,
+                             .experts = (size_t)a->attr.i[EXPERTS_E],
+                             .N = N,
+                             .K = tg_type_cols(&a->out_type[0]),
+                             .parts = tg_type_cols(&a->in_type[0]) / (k * N),
+                             .own = a->attr.i[EXPERTS_OWN] != 0 };
+}
+
 static inline size_t experts_x_cols(const experts_sizes *s) { return s->own ? s->k * s->K : s->K; }
 static inline size_t experts_y_cols(const experts_sizes *s) { return s->parts * s->k * s->N; }
+
+/* Of experts and experts_dx. */
+static inline double experts_flop(const tg_args *a) {
+    const experts_sizes s = experts_sizes_of_args(a);
+    return 2.0 * (double)s.tokens * (double)experts_y_cols(&s) * (double)s.K;
+}
 
 /* Where the columns begin that choice j of token t reads, and those that it gives by a part. */
 static inline size_t experts_x_at(const experts_sizes *s, size_t t, size_t j) {
