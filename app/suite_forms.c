@@ -23,6 +23,10 @@ static const char form[] =
     "{{ raise_exception('want one object') }}{%- endif -%}"
     "{%- set d = line[0] -%}{%- set q = d -%}"
     "{%- if d.question is mapping -%}{%- set q = d.question -%}{%- endif -%}"
+    "{%- set lead = namespace(text='') -%}"
+    "{%- for key in ['article', 'passage', 'context'] -%}{%- if d[key] -%}"
+    "{%- if d[key] is not string -%}{{ raise_exception('want a text: ' ~ key) }}{%- endif -%}"
+    "{%- set lead.text = lead.text ~ d[key] ~ '\n' -%}{%- endif -%}{%- endfor -%}"
     "{%- set asked = q.stem or q.question or q.question_stem or q.prompt or q.ctx or q.query "
     "or q.goal or q.input or q.text -%}"
     "{%- if asked is not string -%}"
@@ -42,18 +46,22 @@ static const char form[] =
     "{%- for choice in all -%}{%- set i = loop.index0 -%}"
     "{%- if ns.at < 0 and (labels[i] | string == right if labels else (i | string == right "
     "or 'ABCDEFGHIJKLMNOP'[i] == right)) -%}{%- set ns.at = i -%}{%- endif -%}{%- endfor -%}"
-    "{%- for choice in all -%}{%- if ns.at < 0 and choice | string | trim == right -%}"
-    "{%- set ns.at = loop.index0 -%}{%- endif -%}{%- endfor -%}"
+    "{%- set place = ns.at -%}"
+    "{%- for choice in all -%}{%- if choice | string | trim == right -%}"
+    "{%- if ns.at < 0 -%}{%- set ns.at = loop.index0 -%}"
+    "{%- elif ns.right is string and not labels and all[place] | string | trim != right -%}"
+    "{{ raise_exception('want a right answer that is either the text of one or the place or letter "
+    "of one, have both: ' ~ right) }}{%- endif -%}{%- endif -%}{%- endfor -%}"
     "{%- if ns.at < 0 -%}{{ raise_exception('want the right answer: answerKey, label, gold or "
     "answer, which is a label, a place from 0, a letter or the text of one') }}{%- endif -%}"
-    "{{ put(asked) }}{{ answer(all[ns.at]) }}"
+    "{{ put(lead.text ~ asked) }}{{ answer(all[ns.at]) }}"
     "{%- for choice in all -%}{%- if loop.index0 != ns.at -%}{{ answer(choice) }}{%- endif -%}"
     "{%- endfor -%}"
     "{%- else -%}"
     "{%- set right = d.answer or d.target or d.completion or d.response -%}"
-    "{%- if right is string -%}{{ put(asked) }}{{ answer(right) }}"
+    "{%- if right is string -%}{{ put(lead.text ~ asked) }}{{ answer(right) }}"
     "{%- elif d.text is string and d.text == asked and ' ' in asked | trim -%}"
-    "{%- set cut = (asked | trim).rsplit(' ', 1) -%}{{ put(cut[0]) }}{{ answer(cut[1]) }}"
+    "{%- set cut = (asked | trim).rsplit(' ', 1) -%}{{ put(lead.text ~ cut[0]) }}{{ answer(cut[1]) }}"
     "{%- else -%}{{ raise_exception('want answers: choices, endings, options, sol1 and sol2, or one "
     "that is a text: answer, target, completion or response') }}{%- endif -%}{%- endif -%}";
 
@@ -98,6 +106,7 @@ int tg_suite_from_json(tg_app *app, const tg_tokenizer *tok, const char *name, c
     }
     tg_app_buffer_free(&json);
     if (s == TG_OK) return TG_ARGS_GO_ON;
+    if (s == TG_E_MEMORY) return tg_app_failed(app, app->ctx, s, TG_READING);
     char safe[256];
     tg_app_error(app, "%s: line %zu: %s", tg_fmt_safe(safe, sizeof safe, name), number,
                  tg_app_why(app->ctx, s));

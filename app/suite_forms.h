@@ -4,11 +4,12 @@
  * eval_suite.h.
  *
  *     question   question question_stem prompt ctx query goal input text; question.stem
+ *     before it  article passage context, a line each
  *     answers    choices endings options, texts, or objects with "text" and "label", or one object
  *                of such lists; sol1 and sol2
- *     the right  answerKey label gold answer: a label, a place from 0, a letter, or the text itself
- *     exact      where there are no answers: answer target completion response; of a text alone its
- *                last word
+ *     the right  answerKey label gold answer: a label, a place from 0, a letter, or the text
+ * itself; a string that is the text of one and the place or letter of another is refused exact
+ * where there are no answers: answer target completion response; of a text alone its last word
  *
  * So ARC, OpenBookQA, CommonsenseQA, HellaSwag, MMLU, PIQA and LAMBADA are read as they are.
  */

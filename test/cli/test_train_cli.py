@@ -665,9 +665,10 @@ def evaluations():
         {"query": "xx", "choices": ["and", "the", "qzk"], "gold": 1},
         {"input": "xx", "choices": ["and", "qzk", "the"], "answer": "the"},
         {"goal": "xx", "sol1": "qzk", "sol2": "the", "label": 1},
+        {"article": "aa", "context": "", "question": "bb", "options": ["1", "2"], "answer": 0},
         {"prompt": "a\tb\\\nc", "completion": "th\\e"}, {"text": "xx yy the"})
     told = [("xx\tthe\tand\tqzk", 3)] * 2 + [("xx\tthe\tand\tqzk", 3), ("xx\tthe\tand\tqzk", 3)] + [
-        ("xx\tthe\tand\tqzk", 3)] * 3 + [("xx\tthe\tqzk", 2), ("a\\tb\\\\\\nc\tth\\\\e", 1), ("xx yy\tthe", 1)]
+        ("xx\tthe\tand\tqzk", 3)] * 3 + [("xx\tthe\tqzk", 2), ("aa\\nbb\t1\t2", 2), ("a\\tb\\\\\\nc\tth\\\\e", 1), ("xx yy\tthe", 1)]
     write("f.jsonl", ("\n".join(json.dumps(form) for form in forms) + "\n\n").encode())
     write("f.tsv", "".join(line + "\n" for line, _ in told).encode())
     want = tinygpt("eval", "a.tinygpt", "--suite", "f.tsv", "--json").json_lines()
@@ -677,6 +678,9 @@ def evaluations():
     for line, says in (("{", "line 2"), ('{"question": "a"}', "want answers"), ('{"choices": ["a"], "answer": 0}', "want a question"),
                        ('{"question": "a", "choices": ["b", "c"], "answer": "d"}', "want the right answer"),
                        ('{"question": "a", "choices": ["b", "c"], "answer": 2}', "want the right answer"),
+                       ('{"question": "a", "choices": ["1", "2", "3"], "answer": "2"}', "have both: 2"),
+                       ('{"question": "a", "choices": ["B", "x"], "answer": "B"}', "have both: B"),
+                       ('{"question": "a", "passage": ["b"], "answer": "c"}', "want a text: passage"),
                        ('{"question": "a", "answer": "b"}, {"a": 1}', "want one object"), ("[1]", "want one object"),
                        ('{"question": "a", "answer": "b\\u0000"}', "zero byte"),
                        (json.dumps({"question": "a", "choices": ["b"] * 17, "answer": 0}), "at most 16")):
