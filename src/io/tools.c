@@ -68,9 +68,10 @@ static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
     if (f->keys) {
         tg_buf_printf(out, "tokens      of a vocabulary; %zu bytes of metadata\n", f->keys_bytes);
     }
-    tg_buf_printf(out, "training    step %" PRId64 ", %s%s\n", f->step,
+    tg_buf_printf(out, "training    step %" PRId64 ", %s%s%s\n", f->step,
                   f->has_moments ? "with the optimizer's moments" : "weights only",
-                  f->has_raw ? "; the weights are an average, kept with what is trained" : "");
+                  meta->train.ema > 0 ? "; the weights are an average" : "",
+                  f->has_raw ? ", kept with what is trained" : "");
     if (meta->final.step >= 0) {
         tg_buf_printf(out, "final loss  %s, validation %s, at step %" PRId64 "\n",
                       loss_text(meta->final.loss, text), loss_text(meta->final.val_loss, other),
@@ -461,10 +462,11 @@ static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *pat
     tg_meta meta;
     TG_TRY(open_input(c, ctx, path_in, path_out, kind));
     tg_file *in = c->in;
+    const bool has_json = kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS;
     const tg_weights weights = { .read = read_weights,
                                  .user = in,
                                  .has_moments = in->has_moments,
-                                 .has_raw = in->has_raw,
+                                 .has_raw = in->has_raw && has_json,
                                  .manifest = &in->manifest,
                                  .keys = in->keys,
                                  .keys_bytes = in->keys_bytes };
@@ -474,8 +476,12 @@ static tg_status begin_converting(tg_converting *c, tg_ctx *ctx, const char *pat
                        "%s: want a .tinygpt file of version 3, a GGUF file or a folder of "
                        "safetensors for a model of the family %s, have another kind",
                        path_out, in->config.family);
-    if (kind == TG_FILE_V3 || kind == TG_FILE_SAFETENSORS)
-        return convert_with_json(c, path_out, kind, &meta, &weights);
+    if (has_json) return convert_with_json(c, path_out, kind, &meta, &weights);
+    if (in->has_raw && (kind == TG_FILE_V1_F32 || kind == TG_FILE_V2_F32))
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: f32 of version 1 and 2 has moments, and no place for what is trained "
+                       "beside its average: want version 3, or f16 or int4, which hold no run",
+                       path_out);
     return tg_tgpt2_saving(ctx, path_out, kind, &in->config, in->step, &meta, &weights, c->keep,
                            &c->saving);
 }

@@ -7,6 +7,7 @@
 #include "nan.h"
 
 #include "io/file.h"
+#include "io/tools.h"
 
 static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
 static const char *const SAVE = "build/test_ema.tinygpt", *const BEST = "build/test_ema.best";
@@ -101,6 +102,35 @@ static void a_resumed_run_is_the_run(void **state) {
     end_run(&r);
 }
 
+static int keep_text(void *user, const char *text, size_t n) {
+    snprintf(user, 4096, "%.*s", (int)n, text);
+    return 0;
+}
+
+/* A run does not become one that goes on from the average; weights alone are the average. */
+static void older_formats_hold_no_run_of_it(void **state) {
+    (void)state;
+    run_of r = fresh(1, 0.9, TG_ADAMW);
+    const char *const v2 = "build/test_ema_v2.tinygpt";
+    tg_model *model;
+    tg_trainer *t;
+    char info[4096];
+    steps_until(&r, 3);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    OK(r.ctx, tg_io_info(&r.ctx->err, SAVE, false, keep_text, info));
+    assert_non_null(strstr(info, "moments; the weights are an average, kept with what is"));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(tg_io_convert(&r.ctx->err, SAVE, v2, i ? TG_FILE_V1_F32 : TG_FILE_V2_F32),
+                         TG_E_UNSUPPORTED);
+    OK(r.ctx, tg_io_convert(&r.ctx->err, SAVE, v2, TG_FILE_V2_F16));
+    OK(r.ctx, tg_model_open(r.ctx, v2, &model));
+    assert_false(model->has_moments);
+    assert_true(tg_fabs((double)(model->weights[9] - r.model->weights[9])) < 1e-3);
+    tg_model_free(model);
+    assert_int_equal(tg_trainer_open(r.ctx, v2, r.text, 0, &t), TG_E_ARG);
+    end_run(&r);
+}
+
 /* A file that says one thing and holds another is not half used. */
 static void a_save_without_what_is_trained_is_refused(void **state) {
     (void)state;
@@ -135,6 +165,7 @@ int main(void) {
         cmocka_unit_test(it_is_an_average_of_what_is_trained),
         cmocka_unit_test(it_is_what_is_read),
         cmocka_unit_test(a_resumed_run_is_the_run),
+        cmocka_unit_test(older_formats_hold_no_run_of_it),
         cmocka_unit_test(a_save_without_what_is_trained_is_refused),
         cmocka_unit_test(a_refused_update_leaves_it),
     };
