@@ -57,7 +57,7 @@ static const tg_option text_options[] = {
         "messages a line, whose answers alone are learnt"),
     TG_TEXT("--mix", values, mix, "W,W,..",
             "rows are drawn from each --data by these weights, not evenly from all text: 3,1; the "
-            "end of each one validates; to be given again with --resume"),
+            "end of each one validates that is as long as a row; to be given again with --resume"),
     TG_REAL("--val", values, val, 0, 0.9, "FRACTION", "held back for validation, from the end"),
     TG_PATHS("--val-data", values, val_data, "FILE", "validate on this text instead"),
     TG_TEXT("--template", values, template_name, "FILE|NAME",
@@ -130,7 +130,7 @@ static const tg_option run_options[] = {
     TG_CHOICE("--optimizer", values, optimizer, "adamw|muon",
               "muon: the matrices of layers by Muon, everything else by AdamW"),
     TG_REAL("--momentum", values, momentum, 0, 0.999999, "X", "of Muon"),
-    TG_REAL("--ema", values, ema, 0, 0.999999, "X",
+    TG_REAL("--ema", values, ema, 0, 0.9999, "X",
             "the model is an average of the weights that are trained, of which it keeps this share "
             "a step: 0.999; 0: none"),
     TG_REAL("--beta1", values, beta1, 0, 0.999999, "X", "of AdamW: decay of the gradient's mean"),
@@ -943,8 +943,7 @@ int tg_cmd_train(int argc, char **argv) {
     static tg_sweep values_of_sweep;
     tg_train_options o = d;
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
-    if (code == TG_ARGS_GO_ON && v.mix)
-        code = tg_traindata_mix(&app.args, v.mix, &v.data, &v.parts);
+    if (code == TG_ARGS_GO_ON && v.mix) code = tg_traindata_mix(&app, v.mix, &v.data, &v.parts);
     tg_rates rates;
     if (code == TG_ARGS_GO_ON && v.rates) code = tg_rates_parse(&app.args, v.rates, &rates);
     if (code == TG_ARGS_GO_ON && v.sweep)

@@ -239,11 +239,11 @@ int tg_traindata_open(tg_app *app, const char *option, const tg_args_list *data,
 /* ------------------------------------------------------------------------------------------- mix
  */
 
-int tg_traindata_mix(const tg_args *args, const char *text, const tg_args_list *data,
-                     tg_mix_part **out) {
+int tg_traindata_mix(tg_app *app, const char *text, const tg_args_list *data, tg_mix_part **out) {
     tg_mix_part *mix = *out = calloc(data->n, sizeof *mix);
     size_t n = 0;
-    for (const char *at = text; mix; n++) {
+    if (!mix) return tg_app_failed(app, NULL, TG_E_MEMORY, TG_READING);
+    for (const char *at = text;; n++) {
         char *end;
         const double weight = strtod(at, &end);
         if (n == data->n || end == at || !(weight > 0 && weight <= 1e9)) break;
@@ -254,7 +254,7 @@ int tg_traindata_mix(const tg_args *args, const char *text, const tg_args_list *
     }
     free(mix);
     *out = NULL;
-    return tg_args_refuse(args,
+    return tg_args_refuse(&app->args,
                           "--mix: want a weight above 0 for each of the %zu --data, divided by "
                           "commas, have %.60s",
                           data->n, text);

@@ -22,8 +22,7 @@ int tg_traindata_open(tg_app *app, const char *option, const tg_args_list *data,
 
 /* "3,1": a weight above 0 for each item of data, to *out [data->n], which the caller frees. Refuses
  * other texts as wrong usage. */
-int tg_traindata_mix(const tg_args *args, const char *text, const tg_args_list *data,
-                     tg_mix_part **out);
+int tg_traindata_mix(tg_app *app, const char *text, const tg_args_list *data, tg_mix_part **out);
 /* The plan's line of a mix: each item's share of the rows, and how often it is seen in a run that
  * sees all of the text `epochs` times (0: not known). */
 void tg_traindata_tell_mix(FILE *f, const tg_args_list *data, const tg_mix_part *mix,

@@ -213,7 +213,7 @@ static void print_resume(const tg_trainrun *run, const char *file, int64_t steps
             fprintf(f, " --%sdata %s", i ? "val-" : "", tg_fmt_shell(shown, sizeof shown, text));
             standard = standard || strcmp(text, "-") == 0;
         }
-    if (run->mix) fprintf(f, " --mix %s", run->mix);
+    if (run->mix) fprintf(f, " --mix %s", tg_fmt_shell(shown, sizeof shown, run->mix));
     fprintf(f, " --resume %s", tg_fmt_shell(shown, sizeof shown, file));
     if (steps > 0) fprintf(f, " --steps %" PRId64, steps);
     fputs(standard ? "\n    with the same text on standard input again\n" : "\n", f);

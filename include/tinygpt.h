@@ -469,10 +469,12 @@ typedef struct tg_mix_part {
 /*
  * Rows of training are drawn from n parts of the text by their weights, each within one part, in
  * place of evenly; what is drawn follows from seed and row. The last val_fraction of each part
- * validates, unless a part is held back, and a mean counts the parts' windows as they are. For a
- * text that is whole: nothing is joined later. E_ARG: a part is empty, or a weight is no number
- * above 0. A trainer wants a row's length and one token of each part (E_DATA says which has it
- * not), and a resumed run the same mix. Not in WebAssembly.
+ * validates, unless a part is held back, and a mean counts the parts' windows as they are: an end
+ * that is shorter than a window has none, which tg_text_lint says. For a text that is whole:
+ * tg_text_join refuses it afterwards, and trainers that it has stay without the mix. E_ARG: a part
+ * is empty, or a weight is no number above 0. A trainer wants a row's length and one token of each
+ * part (E_DATA says which has it not), and a resumed run the same mix. Without a trainer a
+ * validation part of a mix can only be evaluated where tokens are bytes. Not in WebAssembly.
  */
 TG_API tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n);
 TG_API void tg_text_free(tg_text *text);
@@ -552,10 +554,10 @@ typedef struct tg_train_options {
                            training alone. What falls follows from seed, row and place */
     tg_optimizer optimizer; /* TG_ADAMW */
     double momentum;        /* 0.95   of Muon */
-    double ema; /* 0: none; else < 1: the model is a running average of the weights that are
-                   trained, which the trainer keeps to itself, and so is all that reads the model:
-                   validation, samples, saves. A step takes 1 - ema of the difference, the t-th one
-                   at least 9 / (10 + t) */
+    double ema; /* 0: none; else <= 0.9999, as smaller steps are lost in the rounding of f32: the
+                   model is a running average of the weights that are trained, which the trainer
+                   keeps to itself, and so is all that reads the model: validation, samples, saves.
+                   A step takes 1 - ema of the difference, the t-th one at least 9 / (10 + t) */
 } tg_train_options;
 
 TG_OPTIONS(tg_train_options)
@@ -592,10 +594,11 @@ typedef struct tg_step_report {
                              measured; "mfu" in logs and JSON */
     uint64_t
         loss_hash; /* FNV-1a over the bits of all losses so far: two runs are one run when equal */
-    bool skipped;  /* the update was refused for a number that is not finite */
+    bool skipped;  /* the update was refused for a number that is not finite: if skip_bad_steps asks
+                      for that, or for a gradient alone that was scaled to be rounded to f16 */
     bool early_stop;      /* patience is used up: the run is over */
     char bad_tensor[128]; /* with skipped, or after E_NUMBER: the first tensor that held NaN or
-                             infinity */
+                             infinity; of a scaled gradient how often that was, and the new scale */
     double bits_per_byte, val_bits_per_byte; /* of loss and val_loss, by the bytes that the tokens
                              of that part of the text stand for; NaN where tokens are bytes, or
                              there is no loss */

@@ -208,8 +208,9 @@ tg_status tg_text_join(tg_text *text, tg_text *more) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
     WANT(text->ctx, more);
-    if (more == text || more->train_row || text->train_row)
-        return tg_fail(&text->ctx->err, TG_E_ARG, "text: want another text to join");
+    if (more == text || more->train_row || text->train_row || more->n_mix || text->n_mix)
+        return tg_fail(&text->ctx->err, TG_E_ARG,
+                       "text: want another text to join, and none that is mixed or of rows");
     return tg_text_append(text, more);
 }
 

@@ -107,7 +107,7 @@ static void write_advice(tg_forecast *f, const tg_family *family, bool of_bytes,
                       is_muon ? "1e-3 to 2e-2" : "3e-4 to 3e-3");
 }
 
-/* The same cut as check_text of train.c: a validation part shorter than a window is none. */
+/* The same cut as check_windows of train.c: a validation part shorter than a window is none. */
 static tg_status forecast_text(tg_forecast *f, const tg_model_config *c, tg_text *text,
                                const tg_train_options *o, const tg_trainer *t) {
     if (!text) return TG_OK;

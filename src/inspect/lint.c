@@ -133,6 +133,22 @@ static tg_status scan_text(scan *s, double deadline_ms) {
     return TG_OK;
 }
 
+/* Ends of a mix that will not validate, each one by its number. */
+static void report_ends(scan *s, const tg_token_sample *sample) {
+    const tg_text *t = s->text;
+    if (t->held_from || s->val_fraction <= 0 || s->ctx_tokens <= 0) return;
+    for (size_t k = 0; k < t->n_mix; k++) {
+        const uint64_t first = k ? tg_text_part_end(t, k - 1) : 0;
+        const tg_split split = tg_split_of(tg_text_part_end(t, k) - first, s->val_fraction);
+        const uint64_t has = tg_tokens_about(sample, split.val);
+        if (has <= (uint64_t)s->ctx_tokens)
+            find(s, 1, "short_end",
+                 "the end of part %zu of the mix has %" PRIu64 " %s, fewer than a window of %d: it "
+                 "does not validate",
+                 k + 1, has, t->tok ? "tokens" : "bytes", (int)s->ctx_tokens + 1);
+    }
+}
+
 /* One finding at most: the worst. T is 0 where no model is known yet. */
 static void report_length(scan *s, const tg_token_sample *sample) {
     const int32_t T = s->ctx_tokens;
@@ -275,6 +291,7 @@ tg_status tg_linting_go_on(tg_linting *s, double deadline_ms) {
     tg_token_sample sample;
     TG_TRY(tg_text_sample_tokens(s->text, &sample));
     report_length(s, &sample);
+    report_ends(s, &sample);
     report_bytes(s, report_utf16(s));
     report_tokens(s, &sample);
     return TG_OK;

@@ -17,8 +17,8 @@
  *            whose report is that of the step; "ownRates" if a program gave rates of its own;
  *            "scaling", three numbers of op loss_scale, if gradients are rounded to f16
  *
- * What is drawn next depends on (seed, step) alone, so no random state has to be kept. The last
- * three are what computed the last step (bits.h).
+ * What is drawn next depends on (seed, step) alone, so no random state has to be kept. "device",
+ * "class" and "levers" are what computed the last step (bits.h).
  */
 #include "base/math.h"
 #include "base/str.h"
@@ -58,12 +58,12 @@ static void put_text(const tg_trainer *t, tg_json_writer *w) {
         tg_json_key(w, "trainBytes");
         tg_json_put_uint(w, t->text->held_from);
     }
-    if (t->text->n_mix) {
+    if (t->windows.mixed) {
         tg_json_key(w, "mix");
         tg_json_begin_array(w);
-        for (size_t k = 0; k < t->text->n_mix; k++) {
-            tg_json_put_uint(w, tg_text_part_end(t->text, k));
-            tg_json_put_double(w, t->text->mix[k].weight);
+        for (size_t k = 0; k < t->windows.n_train_parts; k++) {
+            tg_json_put_uint(w, t->windows.part[k].end);
+            tg_json_put_double(w, t->windows.part[k].weight);
         }
         tg_json_end_array(w);
     }
@@ -303,12 +303,14 @@ static tg_status same_mix(tg_ctx *err, const tg_json *text, const tg_text *t, ch
     *same = true;
     if (mix) TG_TRY(tg_json_want(err, text, "mix", TG_JSON_ARRAY, &mix));
     for (const tg_json *v = mix ? tg_json_first(mix) : NULL; v; v = tg_json_next(v), k++) {
+        char digits[TG_NUMBER_BYTES];
         uint64_t end;
         double weight = 0;
         TG_TRY(tg_json_uint64(err, v, &end));
         if ((v = tg_json_next(v)) == NULL) break;
         TG_TRY(tg_json_double(err, v, &weight));
-        tg_str_append(want, 256, "%s%g", k ? "," : "", weight);
+        tg_format_double(weight, digits);
+        tg_str_append(want, 256, "%s%s", k ? "," : "", digits);
         *same = *same && k < t->n_mix && end == tg_text_part_end(t, k) &&
                 tg_bits_from_double(weight) == tg_bits_from_double(t->mix[k].weight);
     }

@@ -164,6 +164,12 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
                        "%s: evaluation without a trainer wants a text, have rows", text->name);
     if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && tg_weights_are_flat(model))
         return tg_windows_begin(&e->windows, model, text, val_fraction);
+    if (text->n_mix && !e->whole)
+        return tg_fail(
+            &ctx->err, TG_E_UNSUPPORTED,
+            "%s: evaluation of the ends of a mix without a trainer wants a flat model of "
+            "bytes",
+            text->name);
     e->of_tokens = true;
     const uint64_t from = e->whole ? 0 : tg_text_split(text, val_fraction).train;
     return tg_evaluating_tokens_begin(&e->tokens, ctx, model, text, from, windows);

@@ -255,7 +255,14 @@ tg_split tg_split_of(uint64_t n, double val_fraction) {
 
 tg_split tg_text_split(const tg_text *t, double val_fraction) {
     if (t->held_from) return (tg_split) { t->held_from, t->n_bytes - t->held_from };
-    return tg_split_of(t->n_bytes, val_fraction);
+    tg_split sum = { 0, 0 };
+    for (size_t k = 0; k < tg_text_train_parts(t); k++) {
+        const uint64_t first = k ? tg_text_part_end(t, k - 1) : 0;
+        const tg_split s = tg_split_of(tg_text_part_end(t, k) - first, val_fraction);
+        sum.train += s.train;
+        sum.val += s.val;
+    }
+    return sum;
 }
 
 /* One buffer for all windows, grown when a longer context asks. Targets are the inputs shifted by

@@ -84,6 +84,7 @@ typedef struct tg_split {
 } tg_split;
 /* Of n of them. */
 tg_split tg_split_of(uint64_t n, double val_fraction);
+/* The sums of the parts of a mix. */
 tg_split tg_text_split(const tg_text *t, double val_fraction);
 static inline bool tg_text_validates(const tg_text *t, double val_fraction) {
     return t->held_from > 0 || val_fraction > 0;

@@ -33,7 +33,7 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
     TG_TRY(want(err, "dropout", o->dropout, 0, 0.99));
     TG_TRY(want(err, "optimizer", o->optimizer, TG_ADAMW, TG_MUON));
     TG_TRY(want(err, "momentum", o->momentum, 0, 0.999999));
-    TG_TRY(want(err, "ema", o->ema, 0, 0.999999));
+    TG_TRY(want(err, "ema", o->ema, 0, 0.9999));
     TG_TRY(want(err, "weight_decay", o->weight_decay, 0, 100));
     TG_TRY(want(err, "beta1", o->beta1, 0, 0.999999));
     TG_TRY(want(err, "beta2", o->beta2, 0, 0.99999999));
@@ -130,8 +130,9 @@ static tg_status want_targets(const tg_trainer *t, const char *part, uint64_t fi
                    text->name, part, (int)t->o.row_tokens);
 }
 
-/* Training part and rows are compared here, and not at the first batch. A validation part that is
- * too short is none, without an error: forecast and lint have said so. */
+/* What is trained on is held against T here, and not at the first batch. A validation part that is
+ * too short is none, without an error, and so is the end of a part of a mix: forecast and lint have
+ * said so. */
 static tg_status check_windows(tg_trainer *t) {
     const size_t T = (size_t)t->o.row_tokens;
     const tg_windows *w = &t->windows;
@@ -414,8 +415,8 @@ static bool take_scaling(tg_trainer *t) {
     if (told[3] == 0) return false;
     t->report.skipped = true;
     snprintf(t->report.bad_tensor, sizeof t->report.bad_tensor,
-             "a gradient in f16 (scaled by %g from now on, %.0f updates skipped so far)",
-             (double)told[0], (double)told[2]);
+             "a gradient rounded to f16 (so far %.0f times; it is scaled by %g from now on)",
+             (double)told[2], (double)told[0]);
     return true;
 }
 

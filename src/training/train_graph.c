@@ -2,8 +2,9 @@
 /*
  * train_graph.c - the three plans of a training run, from the family's graph.
  *
- * They share memory by the names of their states ("weights", "grads", "adam_m", "adam_v", "loss"),
- * which train.c binds to the same blocks in each. grad and update are two plans and not one, since
+ * They share memory by the names of their states ("weights", "grads", "adam_m", "adam_v", "loss",
+ * and where there are such "average" and "scaling"), which train.c binds to the same blocks in
+ * each. grad and update are two plans and not one, since
  * the first runs once per micro-step and the second once per step.
  */
 #include "base/math.h"
@@ -247,9 +248,12 @@ static tg_status build(tg_context *ctx, const tg_layout *l, const tg_train_optio
 static tg_status open_graphs(tg_context *ctx, tg_train_plans *p) {
     memset(p, 0, sizeof *p);
     p->built = true;
-    TG_TRY(tg_graph_init(&p->grad_graph, &ctx->err, ctx->levers));
-    TG_TRY(tg_graph_init(&p->update_graph, &ctx->err, ctx->levers));
-    return tg_graph_init(&p->eval_graph, &ctx->err, ctx->levers);
+    /* The CPU rounds no operand to f16, whatever the lever says, so it has nothing to scale. */
+    const uint32_t none = ctx->backend == ctx->cpu ? TG_LEVER_BIT(f16_storage) : 0,
+                   levers = ctx->levers & ~none;
+    TG_TRY(tg_graph_init(&p->grad_graph, &ctx->err, levers));
+    TG_TRY(tg_graph_init(&p->update_graph, &ctx->err, levers));
+    return tg_graph_init(&p->eval_graph, &ctx->err, levers);
 }
 
 tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const tg_train_options *o,

@@ -22,9 +22,9 @@ tg_status tg_windows_want_rows(tg_ctx *err, const tg_text *text, const tg_tok *t
 static void split_part(tg_windows *w, size_t k, uint64_t end) {
     tg_stretch *p = &w->part[k];
     tg_split s = tg_split_of(end - p->first, w->val_fraction);
-    if (k >= tg_text_train_parts(w->text))
+    if (k >= w->n_train_parts)
         s = (tg_split) { 0, end - p->first };
-    else if (w->text->held_from)
+    else if (w->n_train_parts < w->n_parts)
         s = (tg_split) { end - p->first, 0 };
     p->train = s.train;
     p->val = s.val;
@@ -33,12 +33,18 @@ static void split_part(tg_windows *w, size_t k, uint64_t end) {
     if (k + 1 < w->n_parts) p[1].first = end;
 }
 
+/* Ends and weights are kept, as a text may be mixed later that has a trainer already. */
 static tg_status make_parts(tg_windows *w) {
-    const size_t n = tg_text_train_parts(w->text) + (w->text->held_from > 0);
-    w->part = tg_alloc(&w->text->ctx->err.mem, n * sizeof *w->part);
-    if (!w->part) return tg_fail_memory(&w->text->ctx->err, "parts of a text", n * sizeof *w->part);
+    const tg_text *t = w->text;
+    const size_t n_train = tg_text_train_parts(t), n = n_train + (t->held_from > 0);
+    w->part = tg_alloc(&t->ctx->err.mem, n * sizeof *w->part);
+    if (!w->part) return tg_fail_memory(&t->ctx->err, "parts of a text", n * sizeof *w->part);
     w->n_parts = n;
-    w->part[0] = (tg_stretch) { .first = 0 };
+    w->n_train_parts = n_train;
+    w->mixed = t->n_mix > 0;
+    for (size_t k = 0; k < n; k++)
+        w->part[k] = (tg_stretch) { .end = tg_text_part_end(t, k),
+                                    .weight = k < t->n_mix ? t->mix[k].weight : 0 };
     return TG_OK;
 }
 
@@ -59,7 +65,7 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     TG_TRY(tg_windows_want_rows(&text->ctx->err, text, tok, V));
     TG_TRY(make_parts(w));
     if (bytes) {
-        for (size_t k = 0; k < w->n_parts; k++) split_part(w, k, tg_text_part_end(text, k));
+        for (size_t k = 0; k < w->n_parts; k++) split_part(w, k, w->part[k].end);
         w->n = (size_t)text->n_bytes;
         return TG_OK;
     }
@@ -119,7 +125,7 @@ static tg_status read_piece(tg_windows *w, uint64_t end, size_t *n) {
 
 static tg_status encode_piece(tg_windows *w) {
     const tg_text *t = w->text;
-    const uint64_t end = tg_text_part_end(t, w->at_part);
+    const uint64_t end = w->part[w->at_part].end;
     size_t n;
     TG_TRY(read_piece(w, end, &n));
     w->of_piece.n = 0;
@@ -133,7 +139,7 @@ static tg_status encode_piece(tg_windows *w) {
 tg_status tg_windows_go_on(tg_windows *w, double deadline_ms) {
     if (!w->tok) return TG_OK;
     for (; w->at_part < w->n_parts; w->at_part++) {
-        while (w->done < tg_text_part_end(w->text, w->at_part)) {
+        while (w->done < w->part[w->at_part].end) {
             TG_TRY(encode_piece(w));
             if (tg_time_over(deadline_ms)) return TG_PENDING;
         }
@@ -173,18 +179,17 @@ static uint64_t tiles(uint64_t n, size_t T) { return n > 0 ? (n - 1) / T : 0; }
 
 tg_status tg_windows_want(const tg_windows *w, size_t T) {
     const tg_text *t = w->text;
-    const size_t n_train = tg_text_train_parts(t);
     char which[48] = "";
     for (size_t k = 0; k < w->n_parts; k++) {
         const tg_stretch *p = &w->part[k];
-        const bool trains = k < n_train;
+        const bool trains = k < w->n_train_parts;
         const uint64_t has = trains ? p->train : p->val;
         if (has > T) continue;
-        if (t->n_mix && trains) snprintf(which, sizeof which, " of part %zu of the mix", k + 1);
+        if (w->mixed && trains) snprintf(which, sizeof which, " of part %zu of the mix", k + 1);
         return tg_fail(&t->ctx->err, TG_E_DATA,
                        "%s: the %s part%s has %" PRIu64 " of %zu %s; a context of %zu tokens needs "
                        "at least %zu",
-                       t->n_mix ? tg_text_name_at(t, k ? tg_text_part_end(t, k - 1) : 0) : t->name,
+                       w->mixed ? tg_text_name_at(t, k ? p[-1].end : 0) : t->name,
                        trains ? "training" : "validation", which, has, w->n, tg_windows_unit(w), T,
                        T + 1);
     }
@@ -193,15 +198,15 @@ tg_status tg_windows_want(const tg_windows *w, size_t T) {
 
 /* The part that a row of a mix is of: the first whose share of the draws reaches beyond u. */
 static const tg_stretch *draw_part(const tg_windows *w, uint64_t seed, uint64_t sample) {
-    const tg_text *t = w->text;
+    const size_t n = w->n_train_parts;
     double sum = 0, upto = 0;
     size_t k = 0;
-    if (t->n_mix > 1) {
+    if (n > 1) {
         uint32_t x[4];
         tg_philox(seed, sample, TG_RNG_BATCH, 2, x);
-        for (size_t i = 0; i < t->n_mix; i++) sum += t->mix[i].weight;
+        for (size_t i = 0; i < n; i++) sum += w->part[i].weight;
         const double u = tg_rng_uniform(x[0]) * sum;
-        while (k + 1 < t->n_mix && (upto += t->mix[k].weight) <= u) k++;
+        while (k + 1 < n && (upto += w->part[k].weight) <= u) k++;
     }
     return &w->part[k];
 }

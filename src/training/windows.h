@@ -29,6 +29,8 @@
 /* A part in tokens: [first, first + train) are trained on, `val` behind them validate. */
 typedef struct tg_stretch {
     uint64_t first, train, val;
+    uint64_t end;  /* the byte of the text where it ends */
+    double weight; /* its share of the draws, of the sum of all */
 } tg_stretch;
 
 typedef struct tg_windows {
@@ -39,9 +41,10 @@ typedef struct tg_windows {
     double val_fraction;
     uint64_t rows_train, n_val_rows; /* of rows: this run's, as others may share the text */
     tg_stretch *part;                /* [n_parts], in tokens; zeros until they are known */
-    size_t n_parts;
-    tg_split split; /* the sums of all parts */
-    void *ids;      /* u16 or u32 [room], n of them are there */
+    size_t n_parts, n_train_parts;   /* the last one is held back if they differ */
+    bool mixed;                      /* as the text was when this began */
+    tg_split split;                  /* the sums of all parts */
+    void *ids;                       /* u16 or u32 [room], n of them are there */
     bool wide;
     size_t n, room;
     uint64_t done;   /* bytes of the text that have become ids */

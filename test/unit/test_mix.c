@@ -166,6 +166,48 @@ static void a_resumed_run_is_the_run(void **state) {
     end_run(&plain);
 }
 
+/* A trainer that has the text already draws, and saves, as it did. */
+static void a_trainer_stays_without_a_later_mix(void **state) {
+    (void)state;
+    run_of plain = mixed(1, NULL, 0), r = mixed(1, NULL, 0);
+    OK(r.ctx, tg_text_mix(r.text, mix_3_1_4, PARTS));
+    assert_true(steps_until(&r, 8).loss_hash == steps_until(&plain, 8).loss_hash);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    want_refused(r.ctx, mix_3_1_4, PARTS, "want no --mix");
+    end_run(&plain);
+    end_run(&r);
+}
+
+/* Weights come back to the same bits. */
+static void a_weight_is_told_in_full(void **state) {
+    (void)state;
+    const tg_mix_part mix[] = { { A, 0.1234567890123 }, { A + B + C, 1.0 / 3 } };
+    run_of r = mixed(1, mix, 2);
+    OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
+    want_refused(r.ctx, NULL, 0, "want --mix 0.1234567890123,0.3333333333333333");
+    end_run(&r);
+}
+
+static void on_lint(void *user, const tg_lint *l) {
+    char *said = user;
+    if (strcmp(l->code, "short_end") == 0) strcat(said, l->text);
+}
+
+/* An end of 80 bytes is a window of 64, one of 60 is none. */
+static void an_end_that_is_too_short_is_named(void **state) {
+    (void)state;
+    char said[512] = "";
+    const tg_mix_part mix[] = { { 400, 1 }, { 700, 1 }, { A + B + C, 1 } };
+    tg_context *ctx = open_context(1, NULL, NULL);
+    tg_text *text = letters(ctx, mix, PARTS);
+    OK(ctx, tg_text_lint(text, 64, 0.2, on_lint, said));
+    assert_non_null(strstr(said, "part 2 of the mix has 60 bytes, fewer than a window of 65"));
+    assert_null(strstr(said, "part 1"));
+    assert_null(strstr(said, "part 3"));
+    tg_text_free(text);
+    tg_context_free(ctx);
+}
+
 static void bad_mixes_are_named(void **state) {
     (void)state;
     const struct {
@@ -189,6 +231,10 @@ static void bad_mixes_are_named(void **state) {
     assert_int_equal(tg_text_mix(text, bad[0].part, 0), TG_E_ARG);
     OK(ctx, tg_text_mix(text, mix_3_1_4, PARTS));
     assert_int_equal(tg_text_mix(text, mix_3_1_4, PARTS), TG_E_ARG);
+    tg_text *more = letters(ctx, NULL, 0);
+    assert_int_equal(tg_text_join(text, more), TG_E_ARG);
+    assert_int_equal(tg_text_join(more, text), TG_E_ARG);
+    tg_text_free(more);
     tg_text_free(text);
 
     /* Shorter than a window: known when rows are. */
@@ -207,9 +253,15 @@ static void bad_mixes_are_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_follow_the_weights),    cmocka_unit_test(each_end_validates),
-        cmocka_unit_test(what_is_held_back_is_apart), cmocka_unit_test(one_part_is_the_text),
-        cmocka_unit_test(a_resumed_run_is_the_run),   cmocka_unit_test(bad_mixes_are_named),
+        cmocka_unit_test(rows_follow_the_weights),
+        cmocka_unit_test(each_end_validates),
+        cmocka_unit_test(what_is_held_back_is_apart),
+        cmocka_unit_test(one_part_is_the_text),
+        cmocka_unit_test(a_resumed_run_is_the_run),
+        cmocka_unit_test(a_trainer_stays_without_a_later_mix),
+        cmocka_unit_test(a_weight_is_told_in_full),
+        cmocka_unit_test(an_end_that_is_too_short_is_named),
+        cmocka_unit_test(bad_mixes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

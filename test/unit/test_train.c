@@ -361,12 +361,46 @@ static void skips_a_bad_step_on_request(void **state) {
     end_run(&r);
 }
 
+/* A backend that is not the CPU, as the plans see it, and computes as the CPU does. */
+static tg_status fetch_nothing(tg_backend *b, void *p, size_t bytes) {
+    (void)b, (void)p, (void)bytes;
+    return TG_OK;
+}
+static tg_status touch_nothing(tg_backend *b, const void *p, size_t bytes) {
+    (void)b, (void)p, (void)bytes;
+    return TG_OK;
+}
+static void forget_nothing(tg_backend *b, const void *p, size_t bytes) {
+    (void)b, (void)p, (void)bytes;
+}
+static void free_nothing(tg_backend *b) { (void)b; }
+
+typedef struct other {
+    tg_backend b;
+    tg_context *ctx;
+} other;
+static tg_status run_on_cpu(tg_backend *b, tg_plan *plan, const tg_scalars *rt, tg_run *run) {
+    return tg_backend_run(((other *)b)->ctx->cpu, plan, rt, run);
+}
+static tg_context *open_rounding(other *o) {
+    tg_context *ctx = open_context(2, NULL, "+f16_storage");
+    *o = (other) { .b = *ctx->cpu, .ctx = ctx };
+    o->b.run = run_on_cpu;
+    o->b.fetch = fetch_nothing;
+    o->b.touched = touch_nothing;
+    o->b.forget = forget_nothing;
+    o->b.free = free_nothing;
+    ctx->backend = &o->b;
+    return ctx;
+}
+
 /* Gradients are rounded to f16, and one is infinite while the loss is not: that is the scale's
  * fault. The step is skipped without being asked for, counted and told, and a save knows. */
 static void an_overflow_halves_the_scale(void **state) {
     (void)state;
     tg_train_options o = options(8, 1);
-    run_of r = start_run(open_context(2, NULL, "+f16_storage"), &nano, &o);
+    other gpu, gpu_again;
+    run_of r = start_run(open_rounding(&gpu), &nano, &o);
     steps_until(&r, 3);
     const size_t bytes = r.model->layout.n_elems * sizeof(float);
     float *before = malloc(bytes);
@@ -377,19 +411,38 @@ static void an_overflow_halves_the_scale(void **state) {
     assert_true(report.skipped);
     assert_int_equal(report.step, 4);
     assert_non_null(strstr(report.bad_tensor, "scaled by 0.5"));
-    assert_non_null(strstr(report.bad_tensor, "1 updates skipped"));
+    assert_non_null(strstr(report.bad_tensor, "so far 1 times"));
     assert_memory_equal(before, r.model->weights, bytes);
     OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
     report = steps_until(&r, 8);
     assert_false(report.skipped);
     assert_int_equal(r.trainer->updates, 7);
-    run_of again = resume(open_context(2, NULL, "+f16_storage"), 0);
+    run_of again = resume(open_rounding(&gpu_again), 0);
     assert_true(again.trainer->scaling[0] == 0.5f && again.trainer->scaling[1] == 0 &&
                 again.trainer->scaling[2] == 1);
     assert_true(steps_until(&again, 8).loss_hash == report.loss_hash);
     assert_memory_equal(again.trainer->scaling, r.trainer->scaling, sizeof r.trainer->scaling);
     free(before);
+    /* A lost device goes back to the copy from before the first step, and to its scale. */
+    r.ctx->generation++;
+    OK(r.ctx, tg_train_follow(r.trainer));
+    assert_int_equal(tg_trainer_steps_done(r.trainer), 0);
+    assert_true(r.trainer->scaling[0] == 1 && r.trainer->scaling[2] == 0);
+    again.ctx->backend = again.ctx->cpu;
+    r.ctx->backend = r.ctx->cpu;
     end_run(&again);
+    end_run(&r);
+}
+
+/* The CPU rounds nothing to f16, so an infinite gradient is no scale's fault there. */
+static void the_cpu_scales_nothing(void **state) {
+    (void)state;
+    tg_train_options o = options(8, 1);
+    run_of r = start_run(open_context(2, NULL, "+f16_storage"), &nano, &o);
+    assert_null(r.trainer->plans.scaling);
+    assert_true(poison(r.trainer, "grad.ln_final.weight", (float)TG_INF));
+    tg_step_report report;
+    assert_int_equal(tg_trainer_step(r.trainer, &report), TG_E_NUMBER);
     end_run(&r);
 }
 
@@ -552,6 +605,7 @@ int main(void) {
         cmocka_unit_test(refuses_what_is_not_finite),
         cmocka_unit_test(skips_a_bad_step_on_request),
         cmocka_unit_test(an_overflow_halves_the_scale),
+        cmocka_unit_test(the_cpu_scales_nothing),
         cmocka_unit_test(names_a_bad_option),
         cmocka_unit_test(short_texts),
         cmocka_unit_test(measured_without_a_trainer),
