@@ -86,7 +86,7 @@ TESTS    := $(UNIT) $(patsubst test/fuzz/%.c,$(BUILD)/test/test_%,$(wildcard tes
             $(if $(DAWN),$(BUILD)/test/libshared.so) $(BUILD)/test/tinygpt_nan $(STORIES)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gallery gen check fmt install uninstall clean setup FORCE
+.PHONY: help demo build wasm test-wasm web web-lib test-web test-e2e lib test-quick test test-long asan ubsan tsan intsan coverage fuzz fuzz-targets bench gallery gen families check fmt install uninstall clean setup FORCE
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -514,9 +514,11 @@ check: build wasm web-lib web
 
 gen: $(BUILD)/gen_docs
 	@for page in ops levers; do $< $$page > docs/$$page.md; done
-	@$< families $(WASM_LACKS_FAMILIES) > web/src/ui/model/families.gen.ts
+	@$(MAKE) --no-print-directory -s families > web/src/ui/model/families.gen.ts
 	@python3 tools/gen_abi.py web/src/lib/abi.gen.ts
 
+families: $(BUILD)/gen_docs
+	@$< families $(WASM_LACKS_FAMILIES)
 $(BUILD)/gen_docs: tools/gen_docs.c $(LIB)
 	$(Q)$(CC) $(C11) $(BASE) $< -o $@ $(LIB) $(LDLIBS)
 
