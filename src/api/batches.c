@@ -2,10 +2,22 @@
 /*
  * batches.c - the public calls about sessions that compute together, and their jobs. While one is
  * pending, the decoder has a pointer to it, so that it is pending on all sessions of the batch.
+ *
+ *     batch --> decoder    plans, cache, the pending job: one of each        engine/session.h
+ *           --> session 0 .. n-1    tokens, logits, settings; sequence i of the cache
+ *
+ * Invariant: a call is refused as a whole or not at all. All entries are checked before the first
+ * one computes, and what begins a feeding leaves what a session gives as it was. Once it computes,
+ * each entry ends with a status of its own: one whose logits are not finite does not stop the
+ * others.
+ *
+ * The engine's part is in engine/batch.c (feeding) and engine/generate.c.
  */
 #include "api/jobs.h"
 #include "api/want.h"
 
+/* n counts the sessions that are open, also while the batch is made: so tg_batch_free takes one
+ * that failed half-way. */
 struct tg_batch {
     tg_context *ctx;
     tg_decoder *d;
@@ -13,6 +25,7 @@ struct tg_batch {
     tg_session *session[TG_BATCH_MAX];
 };
 
+/* tg_alloc gives zeros, and tg_decoder_close takes NULL. The model is borrowed. */
 tg_status tg_batch_new(tg_context *ctx, tg_model *model, size_t n_sessions, int32_t ctx_tokens,
                        tg_kv_type kv, tg_batch **out) {
     ENTER(ctx);
@@ -37,6 +50,8 @@ tg_status tg_batch_new(tg_context *ctx, tg_model *model, size_t n_sessions, int3
     return s;
 }
 
+/* Sessions go before the decoder that they point into. A job must be freed before: see tg_job_free.
+ */
 void tg_batch_free(tg_batch *batch) {
     if (!batch) return;
     const tg_mem mem = batch->ctx->err.mem;
@@ -49,12 +64,15 @@ tg_session *tg_batch_session(tg_batch *batch, size_t i) {
     return batch && i < batch->n ? batch->session[i] : NULL;
 }
 
+/* Asked of one session for all, as the pointer to a job is the decoder's. There is always a first.
+ */
 static tg_status want_batch(const tg_batch *b) {
     TG_TRY(tg_session_want_idle(b->session[0]));
     return tg_weights_want_steady(b->d->model);
 }
 
-/* Says which entry it is about. */
+/* Says which entry it is about. The message is copied before it is cleared, as tg_fail keeps the
+ * first one and writes to the same place. */
 static tg_status fail_entry(tg_batch *b, size_t i, tg_status status) {
     char why[TG_MESSAGE_BYTES];
     snprintf(why, sizeof why, "%s", b->ctx->err.message);
@@ -63,7 +81,7 @@ static tg_status fail_entry(tg_batch *b, size_t i, tg_status status) {
 }
 
 /* Everything is checked before the first is fed. Feedings that have begun and not gone on leave
- * sessions as they were. */
+ * sessions as they were. Both loops are over at most TG_BATCH_MAX sessions. */
 static tg_status begin_feeding(tg_batch *b, const tg_batch_entry *e, size_t i, tg_feeding *f) {
     tg_context *const ctx = b->ctx;
     bool is_here = false;
@@ -89,7 +107,9 @@ static tg_status ready_eval(tg_job *job) {
     return tg_weights_want_steady(((eval_job *)job)->batch->d->model);
 }
 
-/* The message is about the first entry of which there is something to say. */
+/* The message is about the first entry of which there is something to say. Statuses reach the
+ * caller's entries in the last slice alone; before that they would be of feedings that still go on.
+ */
 static tg_status work_eval(tg_job *job, double deadline_ms) {
     eval_job *j = (eval_job *)job;
     const tg_together *w = &j->together;
@@ -103,12 +123,17 @@ static tg_status work_eval(tg_job *job, double deadline_ms) {
     return bad < w->n ? fail_entry(j->batch, bad, status) : status;
 }
 
+/* Only an abandoned job is pending here. Sessions that were fed whole by then stay so
+ * (tg_together_abandon). */
 static void end_eval(tg_job *job) {
     eval_job *j = (eval_job *)job;
     if (job->status == TG_PENDING) tg_together_abandon(&j->together);
     j->batch->d->job = NULL;
 }
 
+/* feed is on the stack until there is a job that nothing can refuse any more; then tokens are those
+ * of the job's copy. That the sum of tokens cannot overflow follows from the checks: each entry
+ * fits into its session's window. */
 tg_status tg_batch_eval_job(tg_batch *batch, tg_batch_entry *entries, size_t n, tg_job **job) {
     static const tg_job_kind kind = { "feed of a batch", sizeof(eval_job), ready_eval, work_eval,
                                       end_eval };
@@ -154,6 +179,8 @@ tg_status tg_batch_eval(tg_batch *batch, tg_batch_entry *entries, size_t n) {
     return tg_job_finish(job);
 }
 
+/* A copy of itself is one already, and must not come to engine/batch.c, which empties `to` first.
+ */
 tg_status tg_batch_copy(tg_batch *batch, size_t to, size_t from) {
     if (!batch) return TG_E_ARG;
     ENTER(batch->ctx);
@@ -177,6 +204,8 @@ static tg_status ready_continue(tg_job *job) {
     return tg_weights_want_steady(((continue_job *)job)->batch->d->model);
 }
 
+/* Figures are the caller's after every slice; a status is OK until its text has ended. The answer
+ * is the first one that is not OK, and TG_PENDING before all have ended. */
 static tg_status work_continue(tg_job *job, double deadline_ms) {
     continue_job *j = (continue_job *)job;
     const tg_generating_all *all = &j->all;
@@ -189,13 +218,15 @@ static tg_status work_continue(tg_job *job, double deadline_ms) {
     return status;
 }
 
+/* All are abandoned, those that have ended as well: that is what frees their memory. */
 static void end_continue(tg_job *job) {
     continue_job *j = (continue_job *)job;
     for (size_t i = 0; i < j->all.n; i++) tg_generating_abandon(&j->all.g[i]);
     j->batch->d->job = NULL;
 }
 
-/* j->all.n counts those that have begun. */
+/* j->all.n counts those that have begun, or tried to: their memory is end_continue's to free. One
+ * that was refused before has none. */
 static tg_status begin_continuing(continue_job *j, const tg_generation *const *what, size_t n) {
     for (size_t i = 0; i < n; i++) {
         TG_TRY(tg_job_generating(j->batch->session[i], what[i], &j->all.g[i]));
@@ -205,7 +236,7 @@ static tg_status begin_continuing(continue_job *j, const tg_generation *const *w
     return TG_OK;
 }
 
-/* One that is refused refuses all of them. */
+/* One that is refused refuses all of them. tg_job_end frees the memory of those that had begun. */
 static void refuse_all(continue_job *j, size_t n, tg_status status) {
     for (size_t i = 0; i < n; i++) {
         if (j->stats) j->stats[i] = (tg_generate_stats) { 0 };
@@ -214,6 +245,10 @@ static void refuse_all(continue_job *j, size_t n, tg_status status) {
     tg_job_end(&j->job);
 }
 
+/* Generations are large and there are up to 64, so they lie in the job's copy, [n] of zeros, and
+ * not in its struct. The decoder gets its pointer after all have begun: tg_job_generating wants the
+ * session of a draft to be idle, which may be another one of this batch. end takes the pointer away
+ * in any case. */
 tg_status tg_batch_continue_job(tg_batch *batch, const tg_generation *const *what, size_t n,
                                 tg_generate_stats *stats, tg_status *statuses, tg_job **job) {
     static const tg_job_kind kind = { "generations of a batch", sizeof(continue_job),

@@ -59,10 +59,10 @@ tg_status tg_job_trainer_eval(tg_trainer *t, double *loss, tg_job **job);
 tg_status tg_job_trainer_save(tg_trainer *t, const char *path, bool best, tg_job **job);
 tg_status tg_job_session_eval(tg_session *s, const int32_t *tokens, size_t n, tg_job **job);
 tg_status tg_job_session_slide(tg_session *s, tg_job **job);
-/* Of g the head is set, as for tg_generating_begin. */
-/* jobs.c: that head, of what the caller wants. */
+/* jobs.c: the head of a generation, of what the caller wants; the rest is zero. */
 tg_status tg_job_generating(tg_session *session, const tg_generation *generation,
                             tg_generating *out);
+/* Of g the head is set, as for tg_generating_begin. */
 tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *stats, tg_job **job);
 tg_status tg_job_embedder_run(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
                               tg_job **job);

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobs_model.c - jobs on models, texts, files and the machine. See job.h and jobs.h.
+ * jobs_model.c - jobs on models, texts, files and the machine. See runtime/job.h and jobs.h.
  *
  * Each is a struct that begins with a tg_job, and its work and end. What a struct holds is what the
  * job needs between two slices, and what end gives back.
+ *
+ *     tg_job_X      checks what jobs.c does not, and copies what the caller may free
+ *     work_X        the go_on function of the room that does the work, once a slice
+ *     end_X         once, from whatever stage: done, failed, or abandoned before the first slice
+ *
+ * A job is pending from tg_job_make on, and all of its struct is zeros. So a tg_job_X that fails
+ * half-way calls tg_job_end, which runs end_X: end_X takes zeros for what is not there yet. A model
+ * goes to the caller's place in the last slice; before that it is the job's, so that abandoning the
+ * job frees it.
+ *
+ * Texts and models are borrowed until the job ends; jobs.c says which arguments are. Jobs of
+ * trainers, sessions and probes, which must have one job at a time, are in jobs_run.c.
  */
 #include "api/jobs.h"
 #include "base/time.h"
@@ -28,6 +40,9 @@ typedef struct new_job {
     tg_filling filling;
 } new_job;
 
+/* In three steps, the last two of which end at a deadline: memory, zeros, numbers. Opening a file
+ * needs the first alone, so it is a call of its own. tg_weights_take has the keys also where it
+ * fails, so they are given up before. */
 static tg_status work_new(tg_job *job, double deadline_ms) {
     new_job *j = (new_job *)job;
     if (!j->model) {
@@ -42,6 +57,7 @@ static tg_status work_new(tg_job *job, double deadline_ms) {
     return TG_OK;
 }
 
+/* What was handed over is NULL by now: keys that are the model's, a model that is the caller's. */
 static void end_new(tg_job *job) {
     new_job *j = (new_job *)job;
     tg_keys_free(&job->ctx->err, j->keys);
@@ -53,6 +69,8 @@ tg_status tg_job_model_new(tg_context *ctx, const tg_model_config *config, uint6
     return tg_job_model_new_vocabulary(ctx, config, NULL, seed, out, job);
 }
 
+/* vocab 0 means as many as the tokenizer has. More of them are fine, as of a model whose matrix is
+ * padded; fewer would leave tokens without a row. */
 static tg_status take_vocabulary(tg_context *ctx, const tg_tokenizer *t, tg_model_config *c) {
     const size_t n = tg_tok_count(t->tok);
     if (c->vocab == 0 && n <= INT32_MAX) c->vocab = (int32_t)n;
@@ -61,7 +79,9 @@ static tg_status take_vocabulary(tg_context *ctx, const tg_tokenizer *t, tg_mode
                    n, (int)c->vocab);
 }
 
-/* A tokenizer of a model has its keys there; one of bytes has none. */
+/* A tokenizer of a model has its keys there; one of bytes has none. Keys are copied, so that model
+ * and tokenizer may be freed in any order. A family whose tokens are bytes takes no other
+ * vocabulary. */
 tg_status tg_job_model_new_vocabulary(tg_context *ctx, const tg_model_config *config,
                                       const tg_tokenizer *t, uint64_t seed, tg_model **out,
                                       tg_job **job) {
@@ -92,6 +112,8 @@ tg_status tg_job_model_new_vocabulary(tg_context *ctx, const tg_model_config *co
     return TG_OK;
 }
 
+/* floats is the caller's wish for a third-party file: to have its weights as one flat array that
+ * can be trained, in place of packed ones. */
 typedef struct open_job {
     tg_job job; /* copy: the path */
     tg_model **out;
@@ -125,6 +147,8 @@ typedef struct save_job {
     tg_saving *saving; /* NULL: not begun */
 } save_job;
 
+/* Weights that a GPU has the newer ones of come down first. j->source is read until the end of the
+ * save, so it lies in the job and not on the stack. */
 static tg_status work_save(tg_job *job, double deadline_ms) {
     save_job *j = (save_job *)job;
     if (!j->saving) {
@@ -142,7 +166,9 @@ static void end_save(tg_job *job) {
     j->model->n_saves--;
 }
 
-/* From here on the trainer waits, so that weights which are steady now stay so. */
+/* From here on the trainer waits, so that weights which are steady now stay so: tg_train_want_free
+ * refuses steps while n_saves is above 0. It is a count, as several saves may be pending; it rises
+ * where nothing can fail any more, and end_save takes it back. */
 tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind file_kind,
                             tg_job **job) {
     static const tg_job_kind kind = { "save of a model", sizeof(save_job), NULL, work_save,
@@ -161,6 +187,7 @@ tg_status tg_job_model_save(tg_model *model, const char *path, tg_file_kind file
 /* --------------------------------------------------------------------------------- texts and files
  */
 
+/* report is called from within slices, on the thread that polls. */
 typedef struct lint_job {
     tg_job job;
     tg_linting *linting;
@@ -195,8 +222,11 @@ typedef struct learn_job {
     char *piece;   /* [LEARN_PIECE] */
 } learn_job;
 
+/* 256 KiB, at the end of each of which the clock is looked at. */
 enum { LEARN_PIECE = 1 << 18 };
 
+/* Once all is fed this is TG_OK at once, so that each slice of the second half comes through here.
+ */
 static tg_status feed_learning(learn_job *j, double deadline_ms) {
     while (j->done < j->text->n_bytes) {
         const uint64_t left = j->text->n_bytes - j->done;
@@ -209,6 +239,8 @@ static tg_status feed_learning(learn_job *j, double deadline_ms) {
     return TG_OK;
 }
 
+/* The text is fed, then a vocabulary is made of it, then that is handed over as one text, a
+ * tokenizer.json, in the last slice. */
 static tg_status work_learn(tg_job *job, double deadline_ms) {
     learn_job *j = (learn_job *)job;
     TG_TRY(feed_learning(j, deadline_ms));
@@ -222,6 +254,7 @@ static tg_status work_learn(tg_job *job, double deadline_ms) {
     return s;
 }
 
+/* The piece is asked for before there is anything to learn, so it may be missing here. */
 static void end_learn(tg_job *job) {
     learn_job *j = (learn_job *)job;
     tg_learning_free(j->learning);
@@ -262,6 +295,7 @@ static tg_status work_sha256(tg_job *job, double deadline_ms) {
     return tg_text_hashing_go_on(&j->hashing, j->text, deadline_ms, j->digest);
 }
 
+/* digest is the caller's, written in the last slice; nothing is on the heap but the job. */
 tg_status tg_job_text_sha256(tg_text *text, uint8_t digest[TG_SHA256_BYTES], tg_job **job) {
     static const tg_job_kind kind = { "hash of a text", sizeof(sha256_job), NULL, work_sha256,
                                       end_nothing };
@@ -279,6 +313,8 @@ typedef struct stories_job {
     tg_storyteller *teller;
 } stories_job;
 
+/* tg_stories has the teller on its stack, which takes 100 KiB of it; a job keeps one on the heap,
+ * and knows no more of it than its size. */
 static tg_status work_stories(tg_job *job, double deadline_ms) {
     return tg_storyteller_go_on(((stories_job *)job)->teller, deadline_ms);
 }
@@ -287,6 +323,8 @@ static void end_stories(tg_job *job) {
     tg_free(&job->ctx->err.mem, ((stories_job *)job)->teller, tg_storyteller_bytes());
 }
 
+/* The grammar is part of the library where it is built in; E_UNSUPPORTED says that it is not. The
+ * sink lies in the job, since the teller keeps its address from slice to slice. */
 tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_text_fn write,
                          void *user, tg_job **job) {
     static const tg_job_kind kind = { "stories", sizeof(stories_job), NULL, work_stories,
@@ -319,7 +357,8 @@ typedef struct check_job {
     tg_checking checking;
 } check_job;
 
-/* The history is read as well: in v3 a header that cannot be understood is damage. */
+/* The history is read as well: in v3 a header that cannot be understood is damage. A file that was
+ * opened stays so over slices, and is the job's until end_check. */
 static tg_status check_run(check_job *j, double deadline_ms) {
     if (!j->file) {
         tg_meta meta;
@@ -329,6 +368,7 @@ static tg_status check_run(check_job *j, double deadline_ms) {
     return tg_checking_go_on(&j->checking, j->file, TG_CHECKING_DONE, deadline_ms);
 }
 
+/* What kind of file it is is asked once, in the first slice, as that reads from the file. */
 static tg_status check_any(check_job *j, double deadline_ms) {
     tg_ctx *ctx = &j->job.ctx->err;
     if (!j->begun) TG_TRY(tg_gguf_takes(ctx, j->job.copy, j->folder, &j->described));
@@ -337,11 +377,14 @@ static tg_status check_any(check_job *j, double deadline_ms) {
                         : check_run(j, deadline_ms);
 }
 
+/* Messages of a check name the path, whichever of the two readers found the fault. */
 static tg_status work_check(tg_job *job, double deadline_ms) {
     const tg_status s = check_any((check_job *)job, deadline_ms);
     return s == TG_PENDING ? s : tg_fail_named(&job->ctx->err, job->copy, s);
 }
 
+/* In this order: what the checking of a run has read was allocated by the file's context, which is
+ * asked of the file. A file that could not be opened is NULL. */
 static void end_check(tg_job *job) {
     check_job *j = (check_job *)job;
     tg_weights_checking_deinit(&j->weights);
@@ -364,6 +407,7 @@ typedef struct convert_job {
     tg_converting converting;
 } convert_job;
 
+/* Between forms of the trained models that io/ reads and writes: no model is made of them. */
 static tg_status work_convert(tg_job *job, double deadline_ms) {
     convert_job *j = (convert_job *)job;
     const char *in = job->copy, *out = in + strlen(in) + 1;
@@ -377,6 +421,7 @@ typedef struct export_job {
     tg_exporting exporting;
 } export_job;
 
+/* To GGUF, its weights as floats: that form is for convert/, which knows its names and metadata. */
 static tg_status work_export(tg_job *job, double deadline_ms) {
     const char *in = job->copy, *out = in + strlen(in) + 1;
     return tg_exporting_go_on(&((export_job *)job)->exporting, job->ctx, in, out, deadline_ms);
@@ -384,6 +429,8 @@ static tg_status work_export(tg_job *job, double deadline_ms) {
 
 static void end_export(tg_job *job) { tg_exporting_deinit(&((export_job *)job)->exporting); }
 
+/* A job has one copy of bytes, and this one has two strings: they lie in it one behind the other,
+ * each with its zero. Two kinds have one name, as it is one thing to the caller. */
 tg_status tg_job_file_convert(tg_context *ctx, const char *path_in, const char *path_out,
                               tg_file_kind file_kind, tg_job **job) {
     static const tg_job_kind plain = { "conversion of a file", sizeof(convert_job), NULL,
@@ -413,6 +460,8 @@ typedef struct eval_job {
     tg_model_evaluating evaluating;
 } eval_job;
 
+/* A trainer of the same model may step between two slices. While it is in the middle of an update
+ * the job is not ready, and goes on behind it: then the loss is a mean over moments of the run. */
 static tg_status ready_eval(tg_job *job) {
     return tg_weights_want_steady(((eval_job *)job)->evaluating.model);
 }
@@ -424,6 +473,9 @@ static tg_status work_eval(tg_job *job, double deadline_ms) {
 
 static void end_eval(tg_job *job) { tg_model_evaluating_deinit(&((eval_job *)job)->evaluating); }
 
+/* Steady at the call, as a job that could not even begin would only be polled in vain; the same is
+ * asked again before each slice. What begin refuses may have memory to give back: hence tg_job_end.
+ */
 tg_status tg_job_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                             int32_t windows, double *loss, tg_job **job) {
     static const tg_job_kind kind = { "evaluation of a model", sizeof(eval_job), ready_eval,
@@ -451,12 +503,16 @@ typedef struct forecast_job {
     tg_forecasting forecasting;
 } forecast_job;
 
+/* Nothing to give back: the place is a few numbers, and what is made of plans goes within a slice.
+ */
 static tg_status work_forecast(tg_job *job, double deadline_ms) {
     forecast_job *j = (forecast_job *)job;
     return tg_forecasting_go_on(&j->forecasting, job->ctx, &j->config, j->text, &j->options,
                                 j->trainer, deadline_ms, j->out);
 }
 
+/* Sizes and options are completed in copies, as a trainer would complete them, so that the forecast
+ * is of the run that would be made. t is borrowed, and so are its plans. */
 tg_status tg_job_forecast(tg_context *ctx, const tg_model_config *config, tg_text *text,
                           const tg_train_options *o, const tg_trainer *t, tg_forecast *out,
                           tg_job **job) {
@@ -487,12 +543,15 @@ typedef struct kernels_job {
     size_t n_run, *n_failed;
 } kernels_job;
 
+/* at is the place, a case of an op; n_failed counts in the caller's memory as the job goes on. */
 static tg_status work_kernels(tg_job *job, double deadline_ms) {
     kernels_job *j = (kernels_job *)job;
     return tg_check_ops_go_on(&job->ctx->err, &j->options, &j->at, deadline_ms, &j->n_run,
                               j->n_failed);
 }
 
+/* Options are copied with their pointers, but the filter is the caller's string: the job has its
+ * own. */
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job) {
     static const tg_job_kind kind = { "check of kernels", sizeof(kernels_job), NULL, work_kernels,
@@ -507,6 +566,7 @@ tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_
     return TG_OK;
 }
 
+/* The backend keeps its own place, so the job has nothing but its head. */
 static tg_status work_rest(tg_job *job, double deadline_ms) {
     (void)deadline_ms;
     return tg_backend_rest(job->ctx->backend);
@@ -519,6 +579,8 @@ tg_status tg_job_rest(tg_context *ctx, tg_job **job) {
     return *job ? TG_OK : TG_E_MEMORY;
 }
 
+/* Needs no backend but the CPU's workers. A slice is a round at least, so the deadline is kept by
+ * whole rounds (tg_peak_measuring in runtime.h). */
 typedef struct peak_job {
     tg_job job;
     double *gflops;

@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * jobs_run.c - jobs on trainers, sessions and probes. See job.h and jobs.h.
+ * jobs_run.c - jobs on trainers, sessions, embedders and probes. See runtime/job.h and jobs.h;
+ * jobs_model.c says how a job is made, ended and abandoned.
  *
  * While one is pending, its object has a pointer to it, and whoever would disturb it is refused.
  * Weights are read slice by slice, so a job that reads them is not ready while they change.
+ *
+ *     object      the pointer          an abandoned job leaves
+ *     trainer     t->job; none of      eval: no loss; save: what path held before;
+ *                 a step               step: what is unfinished, to the next step
+ *     session     s->d->job, the       feed: the session as before; slide: an empty one;
+ *                 decoder's: a batch   generation: what was fed so far
+ *                 has one for all
+ *     embedder    e->job               out, which is not to be read
+ *     probe       p->job               nothing to look at
+ *
+ * The pointer is set when nothing can fail any more, or before what may fail calls tg_job_end: end
+ * takes it away, so that an object is never left with the pointer to a job that was freed.
  */
 #include "api/jobs.h"
 
@@ -43,6 +56,8 @@ static tg_status work_new(tg_job *job, double deadline_ms) {
 
 static void end_new(tg_job *job) { tg_train_making_deinit(&((new_job *)job)->making); }
 
+/* Options are completed and checked here, and not in the first slice, so that a wrong one is an
+ * error of the call that has it. Model and text are borrowed. */
 tg_status tg_job_trainer_new(tg_context *ctx, tg_model *model, tg_text *text,
                              const tg_train_options *o, tg_trainer **out, tg_job **job) {
     static const tg_job_kind kind = { "new trainer", sizeof(new_job), NULL, work_new, end_new };
@@ -66,6 +81,8 @@ typedef struct open_job {
     tg_train_opening opening;
 } open_job;
 
+/* A file tells its own options, which the opening checks; from the caller come the text, and how
+ * far the run is to go. */
 static tg_status work_open(tg_job *job, double deadline_ms) {
     open_job *j = (open_job *)job;
     return tg_train_opening_go_on(&j->opening, job->ctx, job->copy, j->text, j->steps, deadline_ms,
@@ -114,6 +131,9 @@ tg_status tg_job_trainer_step(tg_trainer *t, tg_step_report *out, tg_job **job) 
     return TG_OK;
 }
 
+/* An evaluation uses the plans of the trainer, so no step may come between its slices. It needs no
+ * `ready`: it settles an update that is under way by itself, as its trainer is the one who changes
+ * the weights. */
 typedef struct eval_job {
     tg_job job;
     tg_trainer *trainer;
@@ -146,6 +166,8 @@ typedef struct save_job {
     tg_train_saving saving;
 } save_job;
 
+/* The file takes its name at the end of the last slice (io/saving.h): until then, and if the job is
+ * abandoned, path holds what it held. */
 static tg_status work_save(tg_job *job, double deadline_ms) {
     save_job *j = (save_job *)job;
     return tg_train_saving_go_on(&j->saving, j->trainer, job->copy, deadline_ms);
@@ -172,7 +194,8 @@ tg_status tg_job_trainer_save(tg_trainer *t, const char *path, bool best, tg_job
 /* --------------------------------------------------------------------------------------- sessions
  */
 
-/* Eval and slide are both a feed. */
+/* Eval and slide are both a feed. The logits are the session's, and are there when the job is done.
+ */
 typedef struct feed_job {
     tg_job job; /* copy: the tokens; a slide has them from the session */
     tg_session *session;
@@ -188,6 +211,7 @@ static tg_status work_feed(tg_job *job, double deadline_ms) {
     return tg_feeding_go_on(j->session, &j->feed, deadline_ms);
 }
 
+/* Also after an error: a feed that did not come to its end is taken back as a whole. */
 static void end_feed(tg_job *job) {
     feed_job *j = (feed_job *)job;
     if (j->feed.done < j->feed.n) tg_feeding_abandon(j->session, &j->feed);
@@ -201,6 +225,7 @@ static feed_job *make_feed(tg_session *s, const int32_t *tokens, size_t n) {
     return j;
 }
 
+/* Tokens are checked before they are copied, and fed from the copy: the caller's may go. */
 tg_status tg_job_session_eval(tg_session *s, const int32_t *tokens, size_t n, tg_job **job) {
     tg_feeding feed;
     TG_TRY(tg_session_want_idle(s));
@@ -214,6 +239,7 @@ tg_status tg_job_session_eval(tg_session *s, const int32_t *tokens, size_t n, tg
     return TG_OK;
 }
 
+/* Memory comes first: tg_feeding_begin_slide already moves tokens, which cannot be undone. */
 tg_status tg_job_session_slide(tg_session *s, tg_job **job) {
     TG_TRY(tg_session_want_idle(s));
     TG_TRY(tg_weights_want_steady(s->model));
@@ -234,6 +260,8 @@ static tg_status ready_generate(tg_job *job) {
     return tg_weights_want_steady(((generate_job *)job)->g.session->model);
 }
 
+/* stats is the caller's, and is brought up to date after every slice, so that it can be shown
+ * meanwhile. */
 static tg_status work_generate(tg_job *job, double deadline_ms) {
     generate_job *j = (generate_job *)job;
     const tg_status status = tg_generating_go_on(&j->g, deadline_ms);
@@ -247,6 +275,8 @@ static void end_generate(tg_job *job) {
     j->g.session->d->job = NULL;
 }
 
+/* The session has its pointer before the generation begins, so that whatever begin refuses, end
+ * finds what it is to take away. g is copied; prompt and ids are borrowed no longer than begin. */
 tg_status tg_job_session_generate(const tg_generating *g, tg_generate_stats *stats, tg_job **job) {
     static const tg_job_kind kind = { "generation", sizeof(generate_job), ready_generate,
                                       work_generate, end_generate };
@@ -287,6 +317,7 @@ static void end_embed(tg_job *job) {
     j->work.e->job = NULL;
 }
 
+/* texts and out are borrowed until the job ends: they may be large, and are not copied. */
 tg_status tg_job_embedder_run(tg_embedder *e, const tg_embed_text *texts, size_t n, float *out,
                               tg_job **job) {
     static const tg_job_kind kind = { "embedding", sizeof(embed_job), ready_embed, work_embed,
@@ -307,6 +338,7 @@ typedef struct probe_job {
     tg_probe *probe;
 } probe_job;
 
+/* Only of its own model: a donor's values were computed by a run that is over. */
 static tg_status ready_probe(tg_job *job) {
     return tg_weights_want_steady(((probe_job *)job)->probe->model);
 }
@@ -317,6 +349,8 @@ static tg_status work_probe(tg_job *job, double deadline_ms) {
 
 static void end_probe(tg_job *job) { ((probe_job *)job)->probe->job = NULL; }
 
+/* donor is bound into the plan by address, so it is borrowed until the job ends. It is not marked
+ * as busy, so nothing refuses a run of it meanwhile, which would change what is copied. */
 tg_status tg_job_probe_run(tg_probe *p, const int32_t *tokens, const tg_edit *edits, size_t n_edits,
                            const tg_probe *donor, tg_job **job) {
     static const tg_job_kind kind = { "run of a probe", sizeof(probe_job), ready_probe, work_probe,

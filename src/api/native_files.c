@@ -2,7 +2,17 @@
 /*
  * native_files.c - the public calls about files that no page makes: to compare two, to convert any
  * model, to write files as the library does, and to tell whether one has checksums and how long
- * opening took; and rows of a program's own. They check, and pass on. Not in WebAssembly.
+ * opening took; and texts of rows, of mixes and of conversations. They check, and pass on.
+ *
+ * The Makefile leaves this file out of WebAssembly (WASM_SRC), and with it what it alone calls: a
+ * page has no file system, and its modules are close to their budget of bytes. What a page can do
+ * as well is in tinygpt.c.
+ *
+ *     tg_file_compare, _has_checksums     io/tools.h, io/detect.h
+ *     tg_model_convert                    convert/convert.h, or a job of jobs_model.c
+ *     tg_output_check, tg_writer_new      io/output.h
+ *     tg_memory_file_.., tg_lock_..       base/os.h: the same object behind another pointer
+ *     tg_text_of_rows, _mix, _of_chats    training/text.h, training/chats.h
  */
 #include "api/jobs.h"
 #include "api/tokens.h"
@@ -24,6 +34,7 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
     return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
 }
 
+/* Opening a file tells whether it has any; whether they are right is what tg_file_check asks. */
 static tg_status has_checksums(tg_ctx *err, const char *path, bool *has) {
     char folder[TG_GGUF_PATH_BYTES];
     bool described;
@@ -49,6 +60,9 @@ tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has) {
     return tg_fail_named(&ctx->err, path, has_checksums(&ctx->err, path, has));
 }
 
+/* A question about an object, so it has no ENTER and leaves the last message. Bytes are those that
+ * this opening had to go through: all of a mapped cache of packed weights, since they are checked;
+ * else the sources of tensors that were packed. Those that stay in the mapped file cost nothing. */
 tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
     if (!model || !out) return TG_E_ARG;
     const tg_tensors *t = &model->table;
@@ -68,6 +82,10 @@ static tg_status by_model(tg_context *ctx, const char *path_in, tg_file_kind kin
     return kind == TG_FILE_V3 ? tg_gguf_takes(&ctx->err, path_in, folder, answer) : TG_OK;
 }
 
+/* The enums are checked by their ends: a value from a program in another language may be any
+ * number. A conversion that is held against the original is src/convert's, at one go; of the other
+ * one there is a job, which this runs to its end. report is filled after a conversion that failed
+ * as well, with what was known by then. */
 tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                            tg_file_kind kind, tg_weight_type type, tg_convert_report *report) {
     ENTER(ctx);
@@ -94,8 +112,12 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
 
 /* ------------------------------------------------------------------------------ files written */
 
+/* Set by whoever fails, where errno or an allocator says why (base/err.h); cleared with the
+ * message. */
 bool tg_context_machine_failed(const tg_context *ctx) { return ctx && ctx->err.by_machine; }
 
+/* This and the next one are settings, which stay until they are set again: they lie in the
+ * context's tg_ctx, which goes down to where files are written. */
 tg_status tg_context_force(tg_context *ctx, bool force) {
     ENTER(ctx);
     ctx->err.files.force = force;
@@ -109,6 +131,7 @@ tg_status tg_context_cancel(tg_context *ctx, tg_cancel_fn cancel, void *user) {
     return TG_OK;
 }
 
+/* Only outputs of kind OTHER say what they are: the others have their words in io/output.c. */
 static tg_status want_output(tg_context *ctx, const tg_output_rule *output) {
     if (output->kind < TG_OUTPUT_MODEL || output->kind > TG_OUTPUT_OTHER)
         return tg_fail(&ctx->err, TG_E_ARG, "output: want a kind of 0..%d, have %d",
@@ -117,6 +140,8 @@ static tg_status want_output(tg_context *ctx, const tg_output_rule *output) {
     return TG_OK;
 }
 
+/* For a program that computes for hours before it writes: it is told at once that it may not. The
+ * answer may be another one by then, so tg_writer_new asks again. */
 tg_status tg_output_check(tg_context *ctx, const char *path, const tg_output_rule *output) {
     ENTER(ctx);
     WANT(ctx, path);
@@ -135,7 +160,9 @@ tg_status tg_writer_new(tg_context *ctx, const char *path, const tg_output_rule 
     return tg_writer_open(&ctx->err, path, output, out);
 }
 
-/* Files in memory of base/os.h under the name that callers know, and so the lock below. */
+/* Files in memory of base/os.h under the name that callers know, and so the lock below. The public
+ * type is declared and never defined: pointers are cast, and no call looks into it. bytes are not
+ * copied. After an error *out is what base/os.h has set it to. */
 tg_status tg_memory_file_new(tg_context *ctx, const char *name, const void *bytes, size_t n_bytes,
                              tg_memory_file **out) {
     ENTER(ctx);
@@ -156,7 +183,8 @@ void tg_memory_file_free(tg_memory_file *file) {
     tg_os_memory_file_free((tg_os_memory_file *)file);
 }
 
-/* The lock of base/os.h under the name that callers know. */
+/* The lock of base/os.h under the name that callers know: a file beside path, which the system lets
+ * go of when the process ends, however it does. */
 tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
     ENTER(ctx);
     WANT(ctx, path);
@@ -169,8 +197,12 @@ tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
 
 void tg_lock_free(tg_lock *lock) { tg_os_lock_free((tg_os_lock *)lock); }
 
+/* Called from a signal handler: no context, no memory and no lock. base/os_posix_save.c keeps the
+ * paths in atomic slots, and unlinks them. */
 void tg_drop_temporary_files(void) { tg_os_drop_temps(); }
 
+/* A text without bytes, whose rows come from the program: training/windows.c asks train_row where
+ * it would read bytes. The functions and user are borrowed until the text is freed. */
 tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint64_t n_val,
                           uint32_t mark, void *user, tg_text **out) {
     ENTER(ctx);
@@ -190,6 +222,12 @@ tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint6
     return TG_OK;
 }
 
+/* Parts are given by their ends, and must tile what is trained on:
+ *
+ *     0 ..... end 0 ..... end 1 ..... train         the last part's end is not looked at
+ *
+ * A text has one mix, set once, so that nothing which was drawn by it can change. Weights are not
+ * summed here; the bound of 1e30 keeps their sum finite. Copied, and freed with the text. */
 tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
@@ -215,6 +253,9 @@ tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n) {
     return TG_OK;
 }
 
+/* made is a template that was read for this call, which chat points into, or nothing where it is
+ * one that the tokenizer has: either way deinit is right. Rows are made before tg_chats_new
+ * returns, so the template can go. */
 tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
                            const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
                            tg_chats_info *info, tg_text **out) {

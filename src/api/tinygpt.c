@@ -8,6 +8,17 @@
  * has in tinygpt.h. Two kinds of calls refuse nothing: *_free, which take NULL as free() does, and
  * those that only look something up in an object, which have no status to refuse with: of NULL
  * there are zeros and empty strings.
+ *
+ * Calls are of four forms here:
+ *
+ *     tg_X_job, then tg_job_finish    long ones: jobs.c checks, and the job runs in a single slice
+ *     ENTER, WANT .., a call below    short ones, and those that a page has no job for
+ *     ENTER of the object's context   calls on an object: NULL is TG_E_ARG without a message
+ *     no ENTER                        questions: the last message stays, so that a program may ask
+ *                                     while it reports a failure; free, which cannot fail
+ *
+ * What computes without ENTER sets the floating-point environment itself (TG_OS_FP_SCOPE). A page
+ * cannot wait for its GPU, so a blocking call that would have to is an error (runtime/job.c).
  */
 #include "api/jobs.h"
 #include "api/options.h"
@@ -47,6 +58,7 @@ tg_status tg_context_new(const tg_context_options *options, tg_context **out) {
                     : tg_options_take(&(*out)->err, "tg_context_options", options, &own);
 }
 
+/* Models, texts and sessions have pointers to it, so it goes last. */
 void tg_context_free(tg_context *ctx) { tg_runtime_free(ctx); }
 
 /* Only memory can be the reason that there is no context to ask. */
@@ -60,6 +72,8 @@ tg_status tg_context_gpu(tg_context *ctx, tg_gpu_facts *out) {
     return tg_runtime_gpu(ctx, out);
 }
 
+/* The pattern of all blocking calls: a job of its own, in one slice without a deadline, then freed.
+ * If the job is refused there is none, and the message is there. */
 tg_status tg_context_rest(tg_context *ctx) {
     tg_job *job;
     TG_TRY(tg_context_rest_job(ctx, &job));
@@ -68,6 +82,7 @@ tg_status tg_context_rest(tg_context *ctx) {
 
 unsigned tg_context_threads(const tg_context *ctx) { return ctx ? ctx->threads : 0; }
 
+/* A constant of the library, as all names of tables are. */
 const char *tg_context_isa(const tg_context *ctx) {
     size_t n;
     return ctx ? tg_isa_list(&n)[ctx->isa].name : "";
@@ -76,12 +91,13 @@ const char *tg_context_isa(const tg_context *ctx) {
 /* ------------------------------------------------------------------------------------------ model
  */
 
+/* Before there is a context, so that a program can choose a size: the errors of a configuration
+ * have no place to go, and the answer is 0. */
 uint64_t tg_param_count(const tg_model_config *config) {
     tg_model_config whole = config ? *config : (tg_model_config) { 0 };
     return tg_config_complete(NULL, "", &whole) == TG_OK ? tg_config_params(&whole) : 0;
 }
 
-/* In two steps inside, since opening a file needs the first without the second. */
 tg_status tg_model_new(tg_context *ctx, const tg_model_config *config, uint64_t seed,
                        tg_model **out) {
     tg_job *job;
@@ -89,6 +105,8 @@ tg_status tg_model_new(tg_context *ctx, const tg_model_config *config, uint64_t 
     return tg_job_finish(job);
 }
 
+/* What fails for lack of memory does so far below, where nobody knows of a path; so it is named
+ * here. */
 tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out) {
     tg_job *job;
     tg_status s = tg_model_open_job(ctx, path, out, &job);
@@ -142,7 +160,8 @@ tg_status tg_model_save(tg_model *model, const char *path, tg_file_kind kind) {
     return tg_job_finish(job);
 }
 
-/* A name that was mistyped shares its beginning and its end with the right one. */
+/* A name that was mistyped shares its beginning and its end with the right one. The nearest one is
+ * told if it shares more than half of what was asked for; else it would only mislead. */
 static tg_status no_such_tensor(const tg_model *m, const char *name) {
     const size_t n = strlen(name);
     size_t best = 0;
@@ -161,6 +180,7 @@ static tg_status no_such_tensor(const tg_model *m, const char *name) {
                    2 * best > n ? nearest : "");
 }
 
+/* Third-party models have no tensors here: their weights are no flat array of floats. */
 const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems) {
     if (!model || i >= model->layout.n_tensors) return NULL;
     const tg_tensor_spec *t = &model->layout.tensors[i];
@@ -169,7 +189,8 @@ const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elem
 }
 
 /* The exact size is wanted rather than room enough: a caller who counts otherwise has another shape
- * in mind, and would read the elements in the wrong places. */
+ * in mind, and would read the elements in the wrong places. Where a GPU has the newer weights they
+ * come down first; in the middle of an update there are none that belong together. */
 tg_status tg_model_tensor(const tg_model *model, const char *name, float *out, size_t n_elems) {
     tg_context *ctx = context_of(model);
     ENTER(ctx);
@@ -204,6 +225,8 @@ tg_status tg_text_from_memory(tg_context *ctx, const char *bytes, size_t n_bytes
     return tg_text_new_memory(ctx, bytes, n_bytes, out);
 }
 
+/* more is taken over, and freed with text. Rows of a program cannot be joined: they have no bytes.
+ */
 tg_status tg_text_join(tg_text *text, tg_text *more) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
@@ -214,6 +237,7 @@ tg_status tg_text_join(tg_text *text, tg_text *more) {
     return tg_text_append(text, more);
 }
 
+/* From here on the validation part is what is behind, whatever val_fraction a run has. */
 tg_status tg_text_hold_back(tg_text *text, uint64_t train_bytes) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
@@ -235,6 +259,7 @@ tg_status tg_text_lint(tg_text *text, int32_t ctx_tokens, double val_fraction, t
     return tg_job_finish(job);
 }
 
+/* A tokenizer of bytes is kept as NULL, so that bytes are counted without asking one. Borrowed. */
 tg_status tg_text_set_tokenizer(tg_text *text, const tg_tokenizer *tokenizer) {
     if (!text) return TG_E_ARG;
     ENTER(text->ctx);
@@ -258,6 +283,7 @@ tg_status tg_text_sha256(tg_text *text, uint8_t digest[32]) {
     return tg_job_finish(job);
 }
 
+/* Without a context and without memory of the heap, so no message: the code says it all. */
 tg_status tg_stories(uint64_t seed, uint64_t n_bytes, tg_text_fn write, void *user) {
     if (!write) return TG_E_ARG;
     TG_OS_FP_SCOPE;
@@ -312,6 +338,8 @@ tg_status tg_forecast_run(tg_context *ctx, const tg_model_config *config, tg_tex
     return tg_job_finish(job);
 }
 
+/* A step lives in the trainer, so it is polled without a job; tg_trainer_step_job is for programs
+ * that have all work in jobs. */
 tg_status tg_trainer_poll(tg_trainer *trainer, double budget_ms, tg_step_report *out) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);
@@ -323,8 +351,7 @@ tg_status tg_trainer_step(tg_trainer *trainer, tg_step_report *out) {
     return tg_trainer_poll(trainer, 0, out);
 }
 
-/* Two reasons for an empty validation part, and only one is an error: nobody asked for one (then
- * the whole text is what there is to measure), or the one that was asked for holds no window. */
+/* Whether the weights are those of a whole step: only in the middle of an update they are not. */
 bool tg_trainer_steady(const tg_trainer *trainer) { return !trainer || tg_train_steady(trainer); }
 
 tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps) {
@@ -333,6 +360,8 @@ tg_status tg_trainer_set_steps(tg_trainer *trainer, int64_t steps) {
     return tg_train_set_steps(trainer, steps);
 }
 
+/* The schedule ends with the steps that are planned now, so that tg_trainer_set_steps does not let
+ * the rate rise again. A second call changes nothing. */
 tg_status tg_trainer_hold_lr(tg_trainer *trainer) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);
@@ -341,6 +370,7 @@ tg_status tg_trainer_hold_lr(tg_trainer *trainer) {
     return TG_OK;
 }
 
+/* Steps count from 1 for callers, and from 0 inside. */
 double tg_trainer_lr(const tg_trainer *trainer, int64_t step) {
     TG_OS_FP_SCOPE;
     return trainer && step >= 1 ? tg_train_rate(trainer, step - 1) : 0;
@@ -416,6 +446,7 @@ tg_status tg_trainer_run(tg_trainer *trainer, const tg_callbacks *callbacks,
 /* --------------------------------------------------------------------------------------- sampling
  */
 
+/* ctx_tokens 0: as many as the model sees; the engine checks it. The model is borrowed. */
 tg_status tg_session_new(tg_context *ctx, tg_model *model, int32_t ctx_tokens, tg_session **out) {
     return tg_session_new_kv(ctx, model, ctx_tokens, TG_KV_F32, out);
 }
@@ -428,6 +459,7 @@ tg_status tg_session_new_kv(tg_context *ctx, tg_model *model, int32_t ctx_tokens
     return tg_session_open(ctx, model, ctx_tokens, kv, out);
 }
 
+/* A batch's sessions go with the batch: here they are left alone. */
 void tg_session_free(tg_session *session) {
     if (session && !session->of_batch) tg_session_close(session);
 }
@@ -438,12 +470,14 @@ size_t tg_session_capacity(const tg_session *session) {
     return session ? (size_t)session->capacity : 0;
 }
 
-/* For calls that run the model on a session. */
+/* For calls that run the model on a session: no job is on it, and no trainer is amid an update.
+ * Calls that only draw or set something ask for the first alone. */
 static tg_status want_session(const tg_session *s) {
     TG_TRY(tg_session_want_idle(s));
     return tg_weights_want_steady(s->model);
 }
 
+/* Not by way of a job, as most blocking calls are: a token is fed without an allocation. */
 tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
                           const float **logits) {
     if (!session) return TG_E_ARG;
@@ -455,6 +489,7 @@ tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
     return TG_OK;
 }
 
+/* Of a session that was fed nothing there are none. The array is the session's, [vocab]. */
 const float *tg_session_logits(const tg_session *session) {
     if (!session) return NULL;
     return session && session->n_tokens > 0 ? session->logits : NULL;
@@ -470,6 +505,7 @@ tg_status tg_session_sample(tg_session *session, const tg_sample_options *option
     return tg_session_draw(session, &own, index, token);
 }
 
+/* The three settings are copied, and stay until they are set anew. */
 tg_status tg_session_set_bias(tg_session *session, const tg_logit_bias *bias, size_t n) {
     if (!session) return TG_E_ARG;
     ENTER(session->ctx);
@@ -535,6 +571,8 @@ tg_status tg_session_continue(tg_session *session, const tg_generation *what,
     return tg_job_finish(job);
 }
 
+/* A session for one text. The message of a failure outlives the session, which is why it is the
+ * context's. */
 tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size_t prompt_bytes,
                       const tg_sample_options *options, size_t n_tokens, tg_text_fn write,
                       void *user) {
@@ -552,6 +590,9 @@ tg_status tg_generate(tg_context *ctx, tg_model *model, const char *prompt, size
     return s;
 }
 
+/* The whole conversation is encoded each time; tg_session_continue goes back to what the session
+ * has of it, so that only the new turns compute. ids and ends are this call's: they are read before
+ * it returns. A full window is a stop for a generation, and an error for an answer that was cut. */
 tg_status tg_chat(tg_session *session, const tg_turn *turns, size_t n_turns,
                   const tg_sample_options *options, size_t n_tokens, tg_text_fn write, void *user) {
     if (!session) return TG_E_ARG;
@@ -618,6 +659,8 @@ tg_status tg_file_check(tg_context *ctx, const char *path) {
     return s == TG_E_MEMORY ? tg_fail_named(&ctx->err, path, s) : s;
 }
 
+/* The family's name as the file has it lies in `family`, on this stack; tg_config_complete puts the
+ * library's constant in its place, which is what the caller keeps. */
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out) {
     ENTER(ctx);
     WANT(ctx, path);
@@ -666,6 +709,7 @@ const tg_lever_info *tg_lever_at(size_t i) {
     return &info[i];
 }
 
+/* Bit i of a context's levers is row i of the table. Of a name that nobody knows: false. */
 bool tg_context_lever(const tg_context *ctx, const char *name) {
     if (!ctx || !name) return false;
     for (int i = 0; i < TG_LEVER_COUNT; i++)
@@ -695,14 +739,14 @@ tg_status tg_measure_read(tg_context *ctx, size_t n_bytes, double *bytes_per_s) 
     return tg_runtime_measure_read(ctx, n_bytes, bytes_per_s);
 }
 
-/* The shape rule of matmul would refuse these too, but in terms of a graph that the caller does not
- * know of. */
 tg_status tg_measure_gpu(tg_context *ctx, double *bytes_per_s, double *gflops) {
     tg_job *job;
     TG_TRY(tg_measure_gpu_job(ctx, bytes_per_s, gflops, &job));
     return tg_job_finish(job);
 }
 
+/* The shape rule of matmul would refuse these as well, but in terms of a graph that the caller does
+ * not know of. */
 tg_status tg_bench_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, int trans,
                           size_t n_times, double *ms) {
     ENTER(ctx);
@@ -740,6 +784,8 @@ tg_status tg_model_dump(tg_model *model, const char *which, int32_t batch, tg_te
     return tg_inspect_dump_model(ctx, model, which, batch, write, user);
 }
 
+/* In both profiles numbers below 1 mean 1. Neither object is afterwards what it was: tinygpt.h says
+ * how. */
 tg_status tg_trainer_profile(tg_trainer *trainer, int n_steps, int each, tg_profile_fn report,
                              void *user) {
     if (!trainer) return TG_E_ARG;
