@@ -6,7 +6,12 @@
  * Both libraries answer through callbacks, which run inside ProcessEvents only; so every question
  * is asked, and then pumped until it is answered. Objects are made inside error scopes for
  * validation and for memory: a failure is a message of theirs, never a dead handle. Pipelines are
- * compiled side by side, where the library can do that, and waited for in settle.
+ * compiled side by side, where the library can do that, and waited for in settle. Two callbacks may
+ * come at other times: on_error, which webgpu.h has no mode for, and the cache's (gpu_cache.h).
+ *
+ *     made in scopes     an error is the status of the call that made it
+ *     submit and write   no scope: on_error keeps the first, and check() says it in the next call
+ *     lost               for good: every call fails, and pump waits no longer
  *
  * wgpu-native ends the process at some errors of submit. Its bounds checks make shaders ten times
  * slower; trusted shaders do without. Ours clamp each index, and the op test keeps the checks on.
@@ -84,13 +89,16 @@ typedef struct functions {
 #undef MEMBER
 } functions;
 
-/* Of one kind of object: numbers are places in a list, and a freed one is taken again. */
+/* Of one kind of object: numbers are places in a list from 1 on, and a freed one is taken again. So
+ * whoever frees an object forgets its number; one that was kept may be another object's. */
 typedef struct list {
     void **items;
     size_t n, room;
 } list;
 
-/* What a callback leaves for whoever pumps. */
+/* What a callback leaves for whoever pumps. It must stay where it is until done, or the device
+ * gone: on the stack of a pump, or in a pipeline or a reading, which are waited for before they go.
+ */
 typedef struct answer {
     tg_gpu *gpu;
     bool done, ok;
@@ -106,7 +114,10 @@ typedef struct pipeline {
 } pipeline;
 
 /* A reading on its way: what is read goes through a buffer that can be mapped. Buffers stay for the
- * next reading, so that a step makes none. */
+ * next reading, so that a step makes none.
+ *
+ *     free, 0  --begin: copy, ask to map-->  number n  --end: pump, copy out, unmap-->  free, 0
+ *     one that nobody ends becomes the oldest, and gives its place and its buffer up */
 enum { READINGS = TG_GPU_READINGS };
 typedef struct staging {
     uint32_t number; /* of the reading; 0: free */
@@ -245,7 +256,9 @@ static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringVie
     if (!g->message[0]) keep_text(g->message, sizeof g->message, text);
 }
 
-/* Scopes around the making of an object: the inner one for memory, the outer one for the rest. */
+/* Scopes around the making of an object: the inner one for memory, the outer one for the rest. They
+ * are a stack, so end_making pops memory first. After an error the handle is an invalid object, not
+ * NULL. */
 static void begin_making(tg_gpu *g) {
     g->f.DevicePushErrorScope(g->device, WGPUErrorFilter_Validation);
     g->f.DevicePushErrorScope(g->device, WGPUErrorFilter_OutOfMemory);
@@ -757,6 +770,8 @@ static tg_status make_layout(tg_gpu *g, const char *label, unsigned n_storage,
     return end_making(g, "layout of", label, 0);
 }
 
+/* wgpu-native has subgroups by a feature of its own, and without the line that WGSL wants for them:
+ * Dawn alone gets that. */
 static tg_status make_module(tg_gpu *g, const char *label, const char *wgsl,
                              WGPUShaderModule *out) {
     const size_t enable = strlen(TG_GPU_ENABLE_SUBGROUPS);
@@ -851,6 +866,8 @@ void tg_gpu_group_free(tg_gpu *g, uint32_t group) {
 
 /* ------------------------------------------------------------------------------------------ run */
 
+/* One pass for all, in which a dispatch sees what those before it wrote: WebGPU sets the barriers.
+ * Pipelines are good by now, as callers have settled. */
 static void encode(tg_gpu *g, WGPUCommandEncoder e, const WGPUPassTimestampWrites *timestamps,
                    const tg_gpu_dispatch *dispatches, size_t n) {
     const WGPUComputePassDescriptor descriptor = { .timestampWrites = timestamps };

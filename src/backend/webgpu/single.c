@@ -1,6 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * single.c - see single.h. The list's layout is in single.wgsl.
+ *
+ * A plan goes through here in this order, and each stage looks at what the one before has found:
+ *
+ *     tg_single_fits     when the plan is compiled: has each step a phase, is there room?
+ *       list_items       the phases of all steps, one behind the other
+ *       find_rows        which outputs each workgroup computes for itself, in its own memory
+ *     tg_single_bind     when the buffers are known, and again when they are others
+ *       find_meets       where workgroups must wait for each other
+ *       write_list       homes and places of operands, attributes: what single.wgsl reads
+ *       find_kinds       which phases are the same function, whose number goes into the list
+ *       find_pipeline    the kernel's text, compiled unless it is one of the last four
+ *     tg_single_try      once a plan: meetings alone, of fewer workgroups until all come through
+ *     tg_single_begin    before each submit; behind it webgpu.c asks tg_single_came
+ *
+ * Nothing here keeps an answer of an earlier stage that buffers could change: items are made anew
+ * in bind, out of the plan alone, so that they are the same as in fits. A page has none of this
+ * (gpu_untested.c), since nothing may be tried there.
  */
 #include "backend/webgpu/single.h"
 
@@ -11,20 +28,22 @@
 
 enum {
     ITEM_FOURS = 11,   /* of a phase in the list */
-    LIST_FOURS = 4096, /* 64 KiB, what every adapter binds */
-    MAX_ITEMS = (LIST_FOURS - 1) / ITEM_FOURS,
-    MAX_KINDS = 24,
-    MAX_ACCESSES = 64,
+    LIST_FOURS = 4096, /* 64 KiB, the uniform binding that every adapter has; as in single.wgsl */
+    MAX_ITEMS = (LIST_FOURS - 1) / ITEM_FOURS, /* 372: fits() refuses plans of more */
+    MAX_KINDS = 24,    /* functions of a kernel; ops bring fewer texts than that in all */
+    MAX_ACCESSES = 64, /* since the last meeting; whoever would be one more meets */
     STATE_BUFFERS = 5, /* four that are read alone, and the one that is written */
     WRITTEN = 4,       /* and what else single.wgsl has as the home of an operand */
     IN_ROW,
     IN_WORK,
     ABSENT,
     HOME_BIT = 29,
-    OWN_BYTES = 9216, /* of a workgroup's memory, besides row and what each thread has */
+    OWN_BYTES = 9216, /* of a workgroup's memory, besides row and what each thread has: above all
+                         attention_phase_once.wgsl */
     SYNC_BYTES = 16,
     TRIAL_MEETS = 64
 };
+/* In the order of the kernel: text_single, one of the next two, all phases, text_main. */
 static const char *const text_single[] = {
 #include "backend/webgpu/single.wgsl.h"
 };
@@ -52,7 +71,12 @@ typedef struct items {
 } items;
 
 /* A card has some hundred multiprocessors, and one workgroup on each is all that it takes. What
- * computes on the CPU has each barrier for the price of a step, and looks for it much faster. */
+ * computes on the CPU has each barrier for the price of a step, and looks for it much faster.
+ *
+ * looks bounds how long a thread looks whether all have come, since WGSL promises no progress: a
+ * kernel that looked without end would hang until the driver's watchdog takes the device. groups 0
+ * is the one way to say never, by the lever, by the adapter and, later, by tg_single_give_up. On
+ * software the kernel is for tests, so 0 unless TG_SINGLE_GROUPS asks. */
 tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups) {
     const char *groups = getenv("TG_SINGLE_GROUPS"), *threads = getenv("TG_SINGLE_THREADS");
     tg_single_rules r = { .groups = info->software ? 0 : 132,
@@ -74,6 +98,7 @@ tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool sub
 
 static const tg_grid *grid_of(const tg_step *s) { return tg_op_table[s->node->op]->grid; }
 
+/* Views share the memory of their root: whether a phase reads a value is asked of roots. */
 static const tg_value *root_of(const tg_value *v) {
     size_t offset;
     return v ? tg_value_root(v, &offset) : NULL;
@@ -101,7 +126,8 @@ static bool refuse(char *why, size_t room, const tg_step *s, const char *what) {
     return false;
 }
 
-/* Operands are states where the text takes them for such. */
+/* Operands are states where the text takes them for such: it reads a state in fours through another
+ * binding, so one that is taken for a value would be read from the workspace. */
 static bool has_right_kinds(const tg_plan *plan, const item *it) {
     for (unsigned k = 0; k < TG_MAX_BIND; k++) {
         const tg_value *v = operand(it, k);
@@ -110,6 +136,8 @@ static bool has_right_kinds(const tg_plan *plan, const item *it) {
     return true;
 }
 
+/* Refused are steps that a kernel of one row cannot do: those that add to an output (a backward
+ * pass), and dynamic inputs of other than one row. why is for the log, with the step's name. */
 static bool step_fits(const tg_plan *plan, const tg_step *s, char *why, size_t room) {
     const tg_grid *g = grid_of(s);
     if (!g) return refuse(why, room, s, "has no phase");
@@ -125,6 +153,7 @@ static bool step_fits(const tg_plan *plan, const tg_step *s, char *why, size_t r
     return true;
 }
 
+/* The caller has seen that there are no more than MAX_ITEMS: fits() counts them first. */
 static void list_items(const tg_plan *plan, size_t n_steps, items *all) {
     all->n = 0;
     for (size_t s = 0; s < n_steps; s++) {
@@ -140,6 +169,9 @@ static void list_items(const tg_plan *plan, size_t n_steps, items *all) {
 /* Whether a phase leaves what is in row as it was. */
 static bool keeps_row(const item *it) { return !it->phase->gives_row && !it->phase->row_floats; }
 
+/* Whether a phase reads v, or a view of it. *takes: as v itself, and by operands that may lie in
+ * row, all of them, since one of them that is looked for in the workspace would find nothing there.
+ */
 static bool reads(const item *it, const tg_value *v, bool *takes) {
     bool found = false;
     *takes = true;
@@ -153,7 +185,8 @@ static bool reads(const item *it, const tg_value *v, bool *takes) {
 }
 
 /* Output 0 of a phase may lie in row if all that read it come at once, and nobody before the last
- * of them has another use for row. */
+ * of them has another use for row. There is one row in a workgroup, so a reader that overwrites it
+ * is the last one that may read. An output of the plan is read by the host, which has no row. */
 static bool may_give_row(const items *all, size_t i) {
     const tg_value *v = &all->item[i].step->node->out[0];
     bool takes, reading = true;
@@ -166,6 +199,8 @@ static bool may_give_row(const items *all, size_t i) {
     return true;
 }
 
+/* *row_floats: as many as the largest use of row wants, in whole sixty-fours. It is a constant of
+ * the kernel's text, and only ever grows here, so that bind finds the same number as fits did. */
 static void find_rows(items *all, size_t *row_floats) {
     for (size_t i = 0; i < all->n; i++) {
         item *it = &all->item[i];
@@ -180,7 +215,8 @@ static void find_rows(items *all, size_t *row_floats) {
     *row_floats = (*row_floats + 63) / 64 * 64;
 }
 
-/* The giver of a value that lies in row. */
+/* Whether a value lies in row as item i has it: its giver is the last one before that may give it.
+ */
 static bool lies_in_row(const items *all, size_t i, const tg_value *v) {
     for (size_t k = i + 1; k-- > 0;)
         if (&all->item[k].step->node->out[0] == v && all->item[k].phase->gives_row)
@@ -193,6 +229,9 @@ typedef struct access {
     bool writes;
 } access;
 
+/* Two accesses need a meeting between them if one writes and their bytes overlap. Places, and not
+ * values, are compared: the plan gives memory whose value is dead to another one. All scratch is
+ * one place, as the dispatch has one buffer of it. */
 static bool meet_in_memory(const tg_plan *plan, const access *a, const access *b) {
     if (!a->writes && !b->writes) return false;
     if (!a->v || !b->v) return a->v == b->v;
@@ -202,7 +241,8 @@ static bool meet_in_memory(const tg_plan *plan, const access *a, const access *b
            q->offset_bytes < p->offset_bytes + p->bytes;
 }
 
-/* What a phase reads and writes that other workgroups may write and read. */
+/* What a phase reads and writes that other workgroups may write and read. Row is each workgroup's
+ * own; reads_old is of a state that this dispatch writes elsewhere than where it reads. */
 static size_t accesses_of(const items *all, size_t i, access out[TG_MAX_BIND]) {
     const item *it = &all->item[i];
     size_t n = 0;
@@ -218,6 +258,9 @@ static size_t accesses_of(const items *all, size_t i, access out[TG_MAX_BIND]) {
     return n;
 }
 
+/* since: all accesses behind the last meeting. A meeting is before the phase, and orders all that
+ * came before it, so the list begins anew with the phase's own accesses. A list that is full is no
+ * error: one meeting too many is slow and right. */
 static void find_meets(const tg_plan *plan, items *all) {
     access since[MAX_ACCESSES];
     size_t n_since = 0;
@@ -235,10 +278,15 @@ static void find_meets(const tg_plan *plan, items *all) {
     }
 }
 
+/* Of a workgroup's memory: row, 28 bytes a thread (parts, sums, and two floats of attention's
+ * packs), and the rest. It must not be less than what all texts of phases declare. */
 static size_t own_bytes(const tg_single_rules *r, size_t row_floats) {
     return row_floats * 4 + (size_t)r->threads * 28 + OWN_BYTES;
 }
 
+/* The last step may be left out, with a dispatch of its own behind this one: that of sampling has
+ * no phase. Any other step without one refuses the plan. Scratch is one buffer, as large as the
+ * step that wants most. */
 static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *info,
                  const tg_plan *plan, char *why, size_t room) {
     items all;
@@ -270,6 +318,7 @@ static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *
     return true;
 }
 
+/* A plan that does not fit is no error: it runs as one dispatch a step, and n_steps 0 says so. */
 bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
                     const tg_gpu_info *info, const tg_plan *plan) {
     char why[256] = "";
@@ -299,7 +348,8 @@ typedef struct kinds {
     bool of_shapes;
 } kinds;
 
-/* As phases of the same kind have it. */
+/* As phases of the same kind have it: without the function's number, the meeting, and where
+ * operands are. Homes stay, since they choose a binding, which the text has to name. */
 static entry without_places(const entry *e) {
     entry of = *e;
     of.four[0][0] = of.four[0][1] = 0;
@@ -313,7 +363,8 @@ static bool is_kind(const kinds *k, size_t i, const tg_grid_phase *p, const entr
            (!k->of_shapes || memcmp(&k->entry[i], of, sizeof *of) == 0);
 }
 
-/* False: there are too many. */
+/* Writes the number of its function to each entry. False: there are too many, as of a model whose
+ * layers have many shapes; then there is one for each text, which cannot be too many. */
 static bool find_kinds(kinds *k, const items *all, entry *list, bool of_shapes) {
     *k = (kinds) { .of_shapes = of_shapes };
     for (size_t i = 0; i < all->n; i++) {
@@ -341,6 +392,7 @@ static void put(writer *w, const char *piece) { w->n = tg_shader_put(w->text, w-
 static void put_lines(writer *w, const char *const *lines) {
     w->n = tg_shader_put_lines(w->text, w->n, lines);
 }
+/* For lines made here, of names of up to 23 bytes and numbers: all of them are well below 256. */
 static void __attribute__((format(printf, 2, 3))) put_line(writer *w, const char *format, ...) {
     char line[256];
     va_list args;
@@ -371,7 +423,8 @@ static bool is_of_a_phase(const char *const *lines) {
     return false;
 }
 
-/* Lines that are not of a phase stand once. */
+/* Lines that are not of a phase stand once: WGSL takes no function twice. Several phases bring the
+ * same piece, and not always by the same array, so texts are compared. */
 static bool is_new(const kinds *k, size_t i, int piece) {
     const char *const *lines = k->phase[i]->wgsl[piece];
     if (is_of_a_phase(lines)) return true;
@@ -426,6 +479,8 @@ static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
     put(w, "        default: { return Operand(); }\n    }\n}\n");
 }
 
+/* A switch over the functions: WGSL has no pointers to any. Numbers without a case do nothing: the
+ * trial's meetings have such a one, and most kinds have nothing to ask for ahead. */
 static void write_calls(writer *w, const kinds *k, const char *function, bool ahead) {
     put_line(w, "fn %s(kind: u32, p: u32, group: u32, lane: u32) {\n    switch kind {\n", function);
     for (size_t i = 0; i < k->n; i++) {
@@ -436,6 +491,8 @@ static void write_calls(writer *w, const kinds *k, const char *function, bool ah
     put(w, "        default: {}\n    }\n}\n");
 }
 
+/* Called twice with the same arguments, to count and to write: nothing in it may depend on w->text.
+ */
 static void write_kernel(writer *w, const tg_single_rules *rules, const tg_single *s,
                          const kinds *k) {
     char name[24];
@@ -460,13 +517,16 @@ static void write_kernel(writer *w, const tg_single_rules *rules, const tg_singl
     put_lines(w, text_main);
 }
 
+/* FNV-1a with 64 bits. Texts are all of one process's making, so nobody seeks collisions. */
 static uint64_t hash_of(const char *text, size_t n) {
     uint64_t h = UINT64_C(14695981039346656037);
     for (size_t i = 0; i < n; i++) h = (h ^ (unsigned char)text[i]) * UINT64_C(1099511628211);
     return h;
 }
 
-/* The kernel of such phases, of which rules keeps some. */
+/* The kernel of such phases, of which rules keeps some, and replaces them in turn: a plan that is
+ * bound anew has the same text as a rule, and compiling it is slow. Pipelines belong to the GPU and
+ * go with it, so one that is replaced stays until then. */
 static tg_status find_pipeline(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
                                const kinds *k, uint32_t *pipeline) {
     const size_t room = sizeof rules->kernels / sizeof *rules->kernels;
@@ -502,6 +562,9 @@ typedef struct state_buffers {
     bool too_many;
 } state_buffers;
 
+/* The home of a state: the place of its buffer among the four, or WRITTEN. WebGPU has eight storage
+ * bindings on every adapter, of which three are sync, work and scratch; and as all of them are
+ * writable, a buffer may be bound once alone. end: as far as it is bound. */
 static uint32_t state_buffer(state_buffers *b, const tg_gpu_range *r, bool is_written) {
     uint32_t i = is_written ? WRITTEN : 0;
     while (i < WRITTEN && b->buffer[i] && b->buffer[i] != r->buffer) i++;
@@ -512,6 +575,8 @@ static uint32_t state_buffer(state_buffers *b, const tg_gpu_range *r, bool is_wr
     return i;
 }
 
+/* By the whole plan: what one phase reads another one writes, and both must name the same binding.
+ */
 static bool is_written_state(const tg_plan *plan, const tg_value *v) {
     const size_t state = tg_plan_place_of(plan, v)->state;
     for (size_t s = 0; s < plan->n_steps; s++)
@@ -522,6 +587,10 @@ static bool is_written_state(const tg_plan *plan, const tg_value *v) {
     return false;
 }
 
+/* The upper 3 bits are the home, the lower 29 a place: counted in floats in the workspace, and in
+ * fours of 16 bytes in a state. That reaches 2 GiB and 8 GiB, where webgpu.c takes no plan whose
+ * workspace is larger than a segment, at most 1 GiB. States begin at multiples of TG_GPU_ALIGN, so
+ * that 16 divides. */
 static void write_operand(const tg_plan *plan, const tg_single_buffers *b, const items *all,
                           size_t i, unsigned k, state_buffers *states, uint32_t out[4]) {
     const item *it = &all->item[i];
@@ -551,6 +620,8 @@ static uint32_t ahead_of(const items *all, size_t i) {
     return 0;
 }
 
+/* All of an entry but the number of its function, which find_kinds adds when it has compared them.
+ */
 static void write_list(const tg_single_rules *rules, const tg_plan *plan,
                        const tg_single_buffers *b, const items *all, state_buffers *states,
                        entry *list) {
@@ -570,7 +641,9 @@ static void write_list(const tg_single_rules *rules, const tg_plan *plan,
     }
 }
 
-/* Bindings as single.wgsl has them. */
+/* Bindings as single.wgsl has them: written is 5, and the four that are read are 6 to 9. What the
+ * plan lacks is bound to a piece of dummies, each to one of its own, as no two ranges of a dispatch
+ * may overlap. */
 static void find_ranges(const tg_single *s, const tg_single_buffers *b, const state_buffers *states,
                         tg_gpu_range r[2 + TG_GPU_MAX_STORAGE]) {
     r[0] = (tg_gpu_range) { s->list, 0, LIST_FOURS * 16 };
@@ -586,7 +659,9 @@ static void find_ranges(const tg_single *s, const tg_single_buffers *b, const st
             r[i] = (tg_gpu_range) { b->dummies, (i - 2) * TG_GPU_ALIGN, TG_GPU_ALIGN };
 }
 
-/* List, kernel and bind group, in memory that the caller gives. */
+/* List, kernel and bind group, in memory that the caller gives. s->groups is 0 where the states are
+ * in too many buffers: by that tg_single_give_up knows which of its two reasons it is. Buffers that
+ * were made stay with s after an error, for tg_single_free. */
 static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
                       const tg_plan *plan, const tg_single_buffers *b, uint32_t (*list)[4],
                       tg_gpu_dispatch *d) {
@@ -630,6 +705,8 @@ tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_g
 /* ----------------------------------------------------------------------------- running, and trials
  */
 
+/* Counters begin at 0. Queue order makes that write precede the dispatch, and follow the last one.
+ */
 tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
                           tg_gpu_dispatch *d) {
     static const uint32_t nobody[2] = { 0, 0 };
@@ -643,6 +720,8 @@ tg_gpu_piece tg_single_piece(tg_single *s) {
 
 bool tg_single_came(const tg_single *s) { return s->groups > 0 && s->come[1] == s->groups; }
 
+/* Overwrites the head of the list and the first entries with meetings whose function is none. The
+ * caller binds anew afterwards, which writes the whole list. */
 static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
     const tg_gpu_piece piece = tg_single_piece(s);
     const uint32_t head[4] = { TRIAL_MEETS, rules->groups, rules->looks, 0 };
@@ -659,6 +738,9 @@ static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, t
     return tg_gpu_read_end(gpu, reading, &piece, 1);
 }
 
+/* A card that runs fewer workgroups at once than it was given stops at the first meeting. What came
+ * through holds for all plans, as rules are of the backend: plans that were bound for more are
+ * compiled anew (compile in webgpu.c). */
 tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
     TG_TRY(try_groups(s, rules, gpu, d));
     while (!tg_single_came(s) && !rules->given && rules->groups > 1) {
@@ -668,6 +750,7 @@ tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gp
     return TG_OK;
 }
 
+/* A warning and no error: the same plan runs without, as one dispatch a step. */
 void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
                        const tg_plan *plan) {
     if (s->groups)
