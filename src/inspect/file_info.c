@@ -5,6 +5,16 @@
  * A file that metadata describe is told of here: a family's sizes, a vocabulary, types and layouts.
  * A file of a run has another story, of steps and losses, and tensors that are floats at an offset:
  * tg_io_info tells that.
+ *
+ *     io/detect.h            which of the two it is, and the folder of a model.safetensors
+ *     tg_gguf_open_any       GGUF, safetensors, .tinygpt of packed weights: all with GGUF's keys
+ *     tg_tensors_read        sizes, types and layouts as the family has them; no weight is read
+ *     put_lines, put_json    the same for people and for programs
+ *
+ * Whatever a file says is bytes of a stranger. Lengths were checked when the head was read; here
+ * strings go to a terminal or into JSON, and are made harmless for it. Text grows in one tg_buf,
+ * whose errors are sticky, and goes to `write` in one piece at the end: nothing is written of a
+ * file that turns out to be broken.
  */
 #include "base/buf.h"
 #include "base/json.h"
@@ -14,7 +24,8 @@
 #include "io/hf.h"
 #include "io/tools.h"
 
-/* Bytes of a cache of so many positions, as sessions make it, by each type of keys and values. */
+/* Bytes of a cache of so many positions with keys and values of this type, as sessions make it: a
+ * layer's window has room for the rows of the longest run as well, and states are as they are. */
 static uint64_t cache_bytes(const tg_model_config *c, tg_dtype type, int32_t positions) {
     return tg_model_state_bytes(c, type, positions, TG_SESSION_ROWS_MAX);
 }
@@ -23,7 +34,8 @@ static uint64_t cache_bytes(const tg_model_config *c, tg_dtype type, int32_t pos
 static double megabytes(uint64_t bytes) { return (double)bytes / 1e6; }
 
 /* A file may mix types by tensor, so a name such as Q4_K_M says little: each type with its share,
- * in the order of the table of types. */
+ * in the order of the table of types. A loop over all tensors for each type is quick enough for the
+ * some thousand tensors of a large model. */
 static void put_types(const tg_tensors *table, tg_buf *out) {
     for (int type = 0; type < TG_DTYPE_COUNT; type++) {
         size_t n = 0;
@@ -60,7 +72,9 @@ static const tg_gguf_value *template_of(const tg_gguf *g) {
 }
 
 /* Why the file's chat template cannot be read; "": it can. A context of its own takes the message,
- * as a template that is not known is no error of a call that only tells of the file. */
+ * as a template that is not known is no error of a call that only tells of the file. It has the
+ * same allocator and no log. A template that is read is thrown away again: what matters is whether.
+ */
 static void template_fault(const tg_gguf *g, const tg_gguf_value *v, char out[TG_MESSAGE_BYTES]) {
     tg_ctx quiet;
     tg_chat_template t = { 0 };
@@ -70,7 +84,8 @@ static void template_fault(const tg_gguf *g, const tg_gguf_value *v, char out[TG
     memcpy(out, quiet.message, TG_MESSAGE_BYTES);
 }
 
-/* At 1024, 4096 and 16384 tokens, and at the model's whole context: what a person may choose. */
+/* At 1024, 4096 and 16384 tokens, and at the model's whole context: what a person may choose. The
+ * other two types are told for the whole context alone. */
 static void put_cache(const tg_model_config *c, tg_buf *out) {
     tg_buf_puts(out, "cache       ");
     for (int32_t n = 1024; n < c->ctx && n <= 16384; n *= 4)
@@ -81,7 +96,9 @@ static void put_cache(const tg_model_config *c, tg_buf *out) {
                   megabytes(cache_bytes(c, TG_U8, c->ctx)));
 }
 
-/* For people: `tinygpt info`. What the file does not say has no line. */
+/* For people: `tinygpt info`. What the file does not say has no line. Labels are twelve columns, so
+ * that facts stand below each other; a label with two spaces before it belongs to the line above.
+ * An encoder keeps nothing of the texts that it reads, so it has no cache to tell of. */
 static void put_lines(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     const tg_model_config *c = &table->config;
     tg_buf_printf(out, "file        %s\n", g->path);
@@ -139,6 +156,8 @@ static void put_number(tg_json_writer *w, const char *key, int64_t value) {
     tg_json_put_int(w, value);
 }
 
+/* The member is left out where the file has no such string. Whole, unlike in a line: a program can
+ * have the template from here. The writer escapes it. */
 static void put_string(tg_json_writer *w, const char *key, const tg_gguf *g, const char *name) {
     const tg_gguf_value *v = tg_gguf_find(g, name);
     if (!v || v->type != TG_GGUF_STRING) return;
@@ -146,7 +165,9 @@ static void put_string(tg_json_writer *w, const char *key, const tg_gguf *g, con
     tg_json_put_string_n(w, v->text.bytes, v->text.n_bytes);
 }
 
-/* What a cache takes at several lengths, so that a reader need not know how one is made. */
+/* What a cache takes at several lengths, so that a reader need not know how one is made: powers of
+ * 2 from 1,024 up to the context, and 131,072 at most. Empty for encoders and for shorter contexts.
+ */
 static void put_caches(tg_json_writer *w, const tg_model_config *c) {
     tg_json_key(w, "caches");
     tg_json_begin_array(w);
@@ -227,6 +248,9 @@ static void put_json(const tg_gguf *g, const tg_tensors *table, tg_buf *out) {
     tg_json_end_object(&w);
 }
 
+/* The arena has what tg_tensors_read makes, and the table points into it and into g: so both stay
+ * until the text is whole. Everything is given back whatever fails; a writer that stops is
+ * TG_STOPPED. */
 static tg_status described(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user) {
     tg_gguf g;
     tg_tensors table;
@@ -250,7 +274,8 @@ static tg_status described(tg_ctx *ctx, const char *path, bool json, tg_text_fn 
     return s;
 }
 
-/* *takes: a file that metadata describe, or the folder of one, whose path is then in folder. */
+/* folder is what is to be opened: path itself, or the folder that a model.safetensors lies in. It
+ * outlives described, which closes all that it opens. */
 tg_status tg_inspect_file_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write,
                                void *user) {
     char folder[TG_GGUF_PATH_BYTES];
