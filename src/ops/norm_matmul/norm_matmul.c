@@ -11,6 +11,19 @@
  * matmul takes the norm in (lever fused_decode) where a token is written: a dispatch costs a GPU
  * more than the norm of a row, so that every workgroup of the product finds the scale itself. It is
  * for plans of a GPU that answer, and has no gradient.
+ *
+ * As the scale is one number a row, it can come last: y[j] = scale * sum of a gain b. The threads
+ * of a workgroup have read the whole row once they have its products, so they sum its squares on
+ * the way, and none waits for the norm (norm_matmul.wgsl).
+ *
+ *     rms_norm    a ----> x        |
+ *     matmul             x, b ---> y      two dispatches, and x through memory
+ *     norm_matmul a, gain, b ----> y      one
+ *
+ * Three ways to the same formula: matmul_one_row.wgsl for weights of four bits,
+ * matmul_packed_one.wgsl for all others, and matmul_phase.wgsl as a phase of a whole plan in one
+ * dispatch. absorb_norm in matmul.c says when the op is made; matmul_operands.h has the numbers of
+ * the inputs.
  */
 #include "base/math.h"
 #include "ops/matmul/matmul_grid.h"
@@ -18,6 +31,10 @@
 #include "ops/matmul/matmul_rules.h"
 #include "ops/packed_case.h"
 
+/* Columns are a multiple of 4, since the shaders read a and gain in fours; absorb_norm leaves other
+ * products alone. gain comes behind bias, which may be absent, so that the table of ops has to
+ * count it among the optional inputs: here it is wanted. All matrices have the columns of the first
+ * one. */
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, MATMUL_A, TG_F32, 1, TG_MAX_DIMS) || !matmul_want_weights(g, n)) return;
     const size_t cols = tg_type_cols(&n->in[MATMUL_A]->type);
@@ -42,6 +59,8 @@ static void infer(tg_graph *g, tg_node *n) {
     n->out[0].type.dim[in[MATMUL_A].n_dims - 1] = rows;
 }
 
+/* Sums are doubles, and b is unpacked element by element. Here the scale comes first, as the
+ * formula has it; shaders, which have it last, are held against this. */
 static void ref(const tg_args *args) {
     const size_t m = tg_type_rows(&args->in_type[MATMUL_A]);
     const size_t n = tg_type_cols(&args->out_type[0]);
@@ -62,18 +81,23 @@ static void ref(const tg_args *args) {
     }
 }
 
+/* Of the product alone: the norm is K of 2 N K. */
 static double flop(const tg_args *args) {
     return 2.0 * (double)tg_type_elems(&args->out_type[0]) *
            (double)tg_type_cols(&args->in_type[MATMUL_A]);
 }
 
+/* Random floats are no weights of a packed layout, so each matrix is filled as its own has it, and
+ * each by another stream, or three matrices of a case would begin alike. */
 static void prepare(const tg_args *a) {
     for (int i = 0; i < MATMUL_PARTS && a->in[matmul_b[i]]; i++)
         tg_case_fill_packed(a, matmul_b[i], (uint32_t)i);
 }
 
 /* One row, or rows one by one. Columns around a slice's turn of 32 blocks, and around the 3,072
- * that lie in a workgroup's memory at a time. */
+ * that lie in a workgroup's memory at a time. Rows of b around the 8 and the 16 of a workgroup:
+ * less, one more, a prime. The last case has three matrices of different layouts side by side, with
+ * a bias over all their rows. */
 #define CASE_OF(b_, m, cols, alone, tol_)                                                          \
     { .in = { TG_T2(F32, m, cols), b_, TG_ABSENT, TG_T1(F32, cols) },                              \
       .attr = { .f = { 1e-5f } },                                                                  \
@@ -104,6 +128,8 @@ static const tg_case cases[] = {
       .tol = 5e-5 },
 };
 
+/* Pieces of the shaders: wgsl says how a is read and what becomes of a sum, the others are
+ * matmul's. They are put one behind the other as the arrays below list them. */
 static const char *const wgsl[] = {
 #include "ops/norm_matmul/norm_matmul.wgsl.h"
 };
@@ -128,9 +154,13 @@ static const char *const packed_rows[] = {
 static const char *const packed_one[] = {
 #include "ops/matmul/matmul_packed_one.wgsl.h"
 };
+/* rows_alone: each row is to have the bits that it has by itself, so it gets workgroups of its own.
+ * Other products of several rows are no case for this op: absorb_norm makes none of them. */
 static bool fits(const tg_args *a) {
     return tg_type_rows(&a->in_type[MATMUL_A]) == 1 || a->rows_alone;
 }
+/* Workgroups: across the rows of the matrices, then down the rows of a. No workgroup has rows of
+ * two matrices, so each matrix is rounded up by itself. */
 static size_t groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACKED_ONE_ROWS) * tg_type_rows(&a->in_type[MATMUL_A]);
 }
@@ -141,6 +171,8 @@ static size_t rows_8_groups(const tg_args *a) {
 static size_t rows_16_groups(const tg_args *a) {
     return tg_packed_across(a, 16) * tg_type_rows(&a->in_type[MATMUL_A]);
 }
+/* matmul_one_row.wgsl with 16 rows of b a workgroup, or 8, which its constants say. Both fit the
+ * same arguments, so the first is taken where tg_packed_is_wide prefers it. */
 #define NIBBLES(rows, constants_, preferred)                                                       \
     {                                                                                              \
         .name = "four bits, one row, " #rows, .fits = fits_nibbles, .prefers = preferred,          \
@@ -168,7 +200,9 @@ static const tg_shader shaders[] = {
                   .groups = groups } } },
 };
 
-/* In one dispatch with all other steps. */
+/* In one dispatch with all other steps (backend/webgpu/single.h). There a is one row, always. The
+ * bits say that inputs 1 to 5, b to b2, are states: weights, which are bound, and no values of the
+ * plan. gain is one of them, in the place where matmul has a residual. */
 static bool fits_grid(const tg_args *a) { return tg_type_rows(&a->in_type[MATMUL_A]) == 1; }
 static uint32_t grid_word(const tg_args *a) { return tg_packed_word(a) | MATMUL_GRID_NORM; }
 static const tg_grid grid = {
