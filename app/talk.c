@@ -1,6 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * talk.c - turns in an array, each with a copy of its text.
+ * talk.c - turns in an array, each with a copy of its text; and the file of them, which talk.h
+ * shows.
+ *
+ * Invariant: a system turn, if there is one, is turn 0, and no other is one. Texts are malloced,
+ * end with a zero that n_bytes does not count, and may have zeros in them. A call that fails for
+ * lack of memory leaves the talk as it was.
+ *
+ *     turns    | system | user | assistant | user | ..
+ *              ^ 0      ^ the oldest that may be forgotten (tg_talk_drop_oldest)
+ *
+ * A file may come from anybody. Nothing in it is trusted: a turn's text is taken by its length,
+ * which must fit into what is left, so that a text may have lines that look like heads of turns.
  */
 #include "talk.h"
 
@@ -12,12 +23,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* By tg_role. They are words of the file's format: another name would be another version. */
 static const char *const roles[] = { "system", "user", "assistant" };
 static const char headline[] = "tinygpt chat 2\n";
 static const char damaged[] = "it is damaged";
 
 /* A file longer than this is not read: no window could hold it. */
 #define FILE_LIMIT ((size_t)64 << 20)
+/* A line of the head with its end and a zero; the longest is that of sampling. */
 enum { LINE_BYTES = 512 };
 
 static char *copy_of(const char *text, size_t n_bytes) {
@@ -28,7 +41,8 @@ static char *copy_of(const char *text, size_t n_bytes) {
     return copy;
 }
 
-/* Takes over the text, which was malloced. */
+/* Takes over the text, which was malloced; not if there is no memory for the turn (false). Room is
+ * doubled, so that a long talk is not copied turn by turn. */
 static bool insert(tg_talk *t, size_t at, tg_role role, char *text, size_t n_bytes) {
     if (t->n == t->room) {
         const size_t room = t->room ? 2 * t->room : 16;
@@ -43,6 +57,8 @@ static bool insert(tg_talk *t, size_t at, tg_role role, char *text, size_t n_byt
     return true;
 }
 
+/* tg_turn has a pointer to const, as callers of the library give it; here the text is the talk's
+ * own. */
 static void take_out(tg_talk *t, size_t at) {
     free((void *)(uintptr_t)t->turns[at].text);
     t->n--;
@@ -62,6 +78,7 @@ bool tg_talk_add(tg_talk *t, tg_role role, const char *text, size_t n_bytes) {
 
 bool tg_talk_has_system(const tg_talk *t) { return t->n > 0 && t->turns[0].role == TG_SYSTEM; }
 
+/* The new turn is put in before the old one goes: where there is no memory, the old one stays. */
 bool tg_talk_set_system(tg_talk *t, const char *text, size_t n_bytes) {
     if (n_bytes > 0 && !add_at(t, 0, TG_SYSTEM, text, n_bytes)) return false;
     const size_t old = n_bytes > 0 ? 1 : 0;
@@ -73,6 +90,9 @@ void tg_talk_drop_last(tg_talk *t) {
     if (t->n > 0) take_out(t, t->n - 1);
 }
 
+/* Below three turns behind the system's there is no more than a question and its answer, or the one
+ * that is to be answered. Answers that follow the turn go as well, since many templates want a talk
+ * to begin with the user; but the last turn stays, whoever's it is. */
 bool tg_talk_drop_oldest(tg_talk *t) {
     const size_t first = tg_talk_has_system(t) ? 1 : 0;
     if (t->n < first + 3) return false;
@@ -94,6 +114,8 @@ void tg_talk_free(tg_talk *t) {
 
 /* ------------------------------------------------------------------------------------- files */
 
+/* Text is put together in memory and written at once: the same bytes are a session's note, and a
+ * file that cannot be written as a whole is not begun. */
 static bool put(tg_app_buffer *out, const char *text) {
     return tg_app_buffer_add(out, text, strlen(text)) == 0;
 }
@@ -111,7 +133,8 @@ bool tg_talk_write(const tg_talk *t, const tg_talk_settings *s, tg_app_buffer *o
     return whole;
 }
 
-/* A line of the text at *at, without what follows it, which *at then is; NULL: there is no more. */
+/* A line of the text at *at, without what follows it, which *at then is; NULL: there is no more, or
+ * the line is longer than any that is written. It is copied, so that it ends with a zero. */
 static const char *next_line(const char **at, const char *end, char line[LINE_BYTES]) {
     const char *stop = memchr(*at, '\n', (size_t)(end - *at));
     const size_t n = stop ? (size_t)(stop - *at) + 1 : 0;
@@ -134,7 +157,13 @@ static bool number(const char **at, char stop, uint64_t *out) {
     return true;
 }
 
-/* A setting, or one turn. */
+/* A setting, or one turn:
+ *
+ *     role SP bytes LF text LF
+ *
+ * A setting may come anywhere and more than once; the last one counts. The line end behind a text
+ * is checked, so a length that is wrong is found there, or at the next head. A system turn that is
+ * not the first would break the invariant, and is damage. */
 static const char *read_part(const char **at, const char *end, tg_talk *t, tg_talk_settings *s) {
     char line[LINE_BYTES];
     uint64_t n_bytes;
@@ -159,6 +188,9 @@ static const char *read_part(const char **at, const char *end, tg_talk *t, tg_ta
     return NULL;
 }
 
+/* Into a talk and settings of its own, which take the caller's place when all is read. Version 1
+ * has no settings, so those of the caller stay. Answers are constant strings, for a message that
+ * begins with the file's name. */
 const char *tg_talk_read(tg_talk *t, tg_talk_settings *s, const char *bytes, size_t n_bytes) {
     const char *at = bytes, *end = bytes + n_bytes, *fault = NULL;
     char line[LINE_BYTES];
@@ -178,6 +210,8 @@ const char *tg_talk_read(tg_talk *t, tg_talk_settings *s, const char *bytes, siz
     return NULL;
 }
 
+/* The writer keeps its first error, and commit returns it; path has what it had before then. The
+ * message is the context's, until its next call. */
 const char *tg_talk_save(tg_context *ctx, const tg_talk *t, const tg_talk_settings *s,
                          const char *path) {
     tg_app_buffer text = { 0 };
@@ -211,6 +245,9 @@ void tg_talk_template_names(void) {
     fputs("\n", stderr);
 }
 
+/* A name that is built in goes before a file of that name. 1 MiB is far more than any template has;
+ * that the text has a brace is asked here, since the library would take a text without one for a
+ * name. */
 int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **text) {
     enum { LIMIT = 1 << 20 };
     size_t n;

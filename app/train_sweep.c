@@ -2,6 +2,20 @@
 /*
  * train_sweep.c - see train_sweep.h. The best run is the one with the lowest validation loss at any
  * time, or training loss where there is no validation.
+ *
+ * cmd_train.c makes a run for each value, of the same seed and text, and calls here:
+ *
+ *     tg_sweep_parse    once, while options are read: every value is one that its option takes
+ *     tg_sweep_begin    the table's head
+ *     tg_sweep_set      for each i: value i into the struct of options
+ *     tg_sweep_go       for each i: the run to its end, and its row
+ *     tg_sweep_end      a chart of those that were run, and the best
+ *
+ * Nothing is saved: a sweep finds a value, and the run with it is made anew. A run that diverges is
+ * an answer and takes its row; any other error ends the sweep, and the table has what there is.
+ *
+ * The table goes to app->out. With --json rows are lines of JSON on standard output, and
+ * cmd_train.c asks for no table.
  */
 #include "train_sweep.h"
 
@@ -13,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A signal is looked for at the end of each slice, so a run is interrupted within about 50 ms. */
 enum { SLICE_MS = 50, CHART_COLS = 30 };
 
 static const char *name_of(const tg_sweep *s) { return s->option->name + 2; /* without dashes */ }
@@ -20,6 +35,8 @@ static const char *name_of(const tg_sweep *s) { return s->option->name + 2; /* w
 /* --------------------------------------------------------------------------------------- parsing
  */
 
+/* One message for all that is no list and no range: the forms say more than the place of the fault.
+ */
 static int refuse(const tg_args *args, const char *text) {
     return tg_args_refuse(args,
                           "--sweep: want NAME=LOW..HIGH:log:N, NAME=LOW..HIGH:lin:N or "
@@ -27,12 +44,14 @@ static int refuse(const tg_args *args, const char *text) {
                           TG_SWEEP_MAX, text);
 }
 
+/* strtod also takes "inf" and "nan", of which no option has any use. */
 static bool number(const char *text, char **end, double *out) {
     *out = strtod(text, end);
     return *end != text && isfinite(*out);
 }
 
-/* The n-th root of x > 0, by halving: the program links no libm. */
+/* The n-th root of x > 0, by halving: the program links no libm. n is below TG_SWEEP_MAX, so that a
+ * product of n factors is a cheap way to compare. */
 static double root(double x, long n) {
     if (x < 1) return 1 / root(1 / x, n);
     double low = 1, high = x;
@@ -45,7 +64,8 @@ static double root(double x, long n) {
     return low;
 }
 
-/* LOW..HIGH:log:N or LOW..HIGH:lin:N. */
+/* LOW..HIGH:log:N or LOW..HIGH:lin:N. LOW may be the larger one. Ends are the numbers that were
+ * given, to the bit: only what lies between is computed. */
 static bool parse_range(const char *text, tg_sweep *s) {
     double low, high;
     char *end;
@@ -71,6 +91,7 @@ static bool parse_range(const char *text, tg_sweep *s) {
     return true;
 }
 
+/* In the order that was given; values that are twice there run twice. One alone is no sweep. */
 static bool parse_list(const char *text, tg_sweep *s) {
     char *end;
     for (;; text = end + 1) {
@@ -85,7 +106,9 @@ static bool is_number(const tg_option *o) {
     return o->kind == TG_OPTION_REAL || o->kind == TG_OPTION_INT;
 }
 
-/* Each value as the option itself would take it; a whole number is rounded. */
+/* Each value as the option itself would take it; a whole number is rounded, halves away
+ * from zero, since a logarithmic range seldom hits one. Bounds belong to the range but for
+ * above_low. */
 static bool fits(const tg_option *o, double *value) {
     if (o->kind == TG_OPTION_REAL)
         return *value >= o->real_low && *value <= o->real_high &&
@@ -94,6 +117,8 @@ static bool fits(const tg_option *o, double *value) {
     return *value >= (double)o->low && *value <= (double)o->high;
 }
 
+/* Names are compared as a whole, since one may begin another. All values are checked before the
+ * first run, which may take hours. */
 int tg_sweep_parse(const tg_args *args, const char *text, const tg_option *options,
                    size_t n_options, tg_sweep *out) {
     const char *equals = strchr(text, '=');
@@ -118,6 +143,8 @@ int tg_sweep_parse(const tg_args *args, const char *text, const tg_option *optio
     return TG_ARGS_GO_ON;
 }
 
+/* As the parser of options does: a double or an int64_t at the option's offset. By memcpy, since
+ * the struct is bytes here. */
 void tg_sweep_set(const tg_sweep *s, size_t i, void *values) {
     char *const to = (char *)values + s->option->offset;
     const int64_t whole = (int64_t)s->value[i];
@@ -130,6 +157,7 @@ void tg_sweep_set(const tg_sweep *s, size_t i, void *values) {
 /* --------------------------------------------------------------------------------------- running
  */
 
+/* What runs are compared by, the less the better; NaN, which compares with nothing: it diverged. */
 static double judged(const tg_sweep_row *r) {
     if (r->diverged) return NAN;
     return isnan(r->best_val) ? r->loss : r->best_val;
@@ -159,6 +187,8 @@ static void put_json(const tg_sweep *s, size_t i) {
     tg_jout_line(&j);
 }
 
+/* As soon as a run has ended, and flushed: the next one may take long. quiet is of the table; JSON
+ * lines are asked for by themselves. */
 static void put_row(const tg_app *app, const tg_sweep *s, size_t i, bool quiet) {
     const tg_sweep_row *r = &s->row[i];
     FILE *f = app->out.file;
@@ -173,6 +203,8 @@ static void put_row(const tg_app *app, const tg_sweep *s, size_t i, bool quiet) 
     fflush(f);
 }
 
+/* val_loss is NaN in a step that no validation followed. best_val begins as NaN, which is why the
+ * comparison is negated: the first validation is the best one so far. */
 static void take(tg_sweep_row *r, const tg_step_report *report) {
     r->step = report->step;
     r->loss = report->loss;
@@ -184,6 +216,9 @@ static void take(tg_sweep_row *r, const tg_step_report *report) {
     }
 }
 
+/* TG_PENDING is a slice, TG_OK a step, TG_STOPPED the end. TG_E_NUMBER is a step that was refused
+ * as its numbers are not finite. An interrupted run has no row: its loss says nothing beside whole
+ * ones. */
 int tg_sweep_go(tg_app *app, tg_sweep *s, size_t i, tg_trainer *trainer, bool quiet) {
     const double start = tg_app_now_ms();
     tg_sweep_row *r = &s->row[i];
@@ -215,7 +250,13 @@ void tg_sweep_begin(const tg_app *app, const tg_sweep *s, bool quiet) {
                 "best val", "at step", "time");
 }
 
-/* Where each run lies between the best and the worst of them. */
+/* Where each run lies between the best and the worst of them:
+ *
+ *                 lr  1.4321                   2.7183
+ *             0.0001                                o
+ *              0.001  o
+ *
+ * The losses' range is CHART_COLS + 1 columns. Where all are equal they lie at the left. */
 static void put_chart(FILE *f, const tg_sweep *s, size_t n, double low, double high) {
     fprintf(f, "\n  %12s  %-*.4f%9.4f\n", name_of(s), CHART_COLS - 8, low, high);
     for (size_t i = 0; i < n; i++) {
@@ -229,6 +270,8 @@ static void put_chart(FILE *f, const tg_sweep *s, size_t n, double low, double h
     }
 }
 
+/* Of the first n_done rows, those of whole runs. best == n_done means none so far: all have
+ * diverged, or none was made, and there is nothing to tell. Of equal ones the first is the best. */
 void tg_sweep_end(const tg_app *app, const tg_sweep *s, size_t n_done, bool quiet) {
     size_t best = n_done;
     double high = -INFINITY;
