@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * folder.c - files of a folder or of a zip file. See folder.h.
+ * folder.c - files of a folder or of a zip file. folder.h has the layout of a zip file.
+ *
+ * A zip file is read from its end: the end names the directory, the directory names the members,
+ * and a member's own header is asked for one thing alone, where its bytes begin. Sizes and CRC
+ * come from the directory, since a writer that streams (zip to a pipe) leaves zeros in the header
+ * and puts them behind the bytes.
+ *
+ *     how a file comes           where its bytes are            when its CRC is compared
+ *     of a folder                an open file                   never: there is none
+ *     stored *.safetensors       the zip file, by a part of     tg_folder_check
+ *                                its reader
+ *     every other member         unpacked, in memory            as it is opened
+ *
+ * The list `open` owns files and unpacked memory until tg_folder_close; readers that are handed
+ * out borrow from it. Nothing here knows what the files mean: hf.c does.
  */
 #include "io/folder.h"
 
@@ -11,7 +25,8 @@ enum { END_BYTES = 22, ENTRY_BYTES = 46, MEMBER_BYTES = 30, COMMENT_MAX = 65535 
 /* What is no tensors is text; the largest vocabularies take 35 MB. */
 #define TEXT_MAX ((uint64_t)256 << 20)
 
-/* A file that was opened, or a member that was unpacked. */
+/* A file that was opened, or a member that was unpacked. The struct lies in the arena, what it
+ * owns does not. A stored member of tensors owns nothing, and its reader stays empty. */
 struct tg_folder_open {
     struct tg_folder_open *next;
     const char *name;
@@ -24,7 +39,8 @@ bool tg_zip_probe(const uint8_t *first, size_t n_bytes) {
     return n_bytes >= 4 && memcmp(first, "PK\3\4", 4) == 0;
 }
 
-/* The end has a comment of unknown length, so it is looked for from behind. */
+/* The end has a comment of unknown length, up to 65535 bytes, so it is looked for from behind.
+ * The signature may stand within a comment, too: the comment's length must agree with the place. */
 static tg_status find_end(tg_folder *f, uint8_t end[END_BYTES]) {
     const uint64_t total = f->zip.end;
     const size_t n = total < END_BYTES + COMMENT_MAX ? (size_t)total : END_BYTES + COMMENT_MAX;
@@ -48,6 +64,9 @@ static tg_status find_end(tg_folder *f, uint8_t end[END_BYTES]) {
     return s;
 }
 
+/* An entry of the directory. The terminated copy of the name stands for it from here on, so a
+ * zero byte within it, which would make two names one, is refused. UINT32_MAX in a size or an
+ * offset says that the true one is in an extra field of Zip64. */
 static tg_status read_member(tg_folder *f, tg_reader *r, tg_folder_member *m) {
     uint8_t e[ENTRY_BYTES];
     const uint64_t at = r->offset;
@@ -75,7 +94,9 @@ static tg_status read_member(tg_folder *f, tg_reader *r, tg_folder_member *m) {
     return TG_OK;
 }
 
-/* Where config.json is, the others are: a name counts from there. */
+/* Where config.json is, the others are: a name counts from there. Who zips a folder rather than
+ * its files has the folder in front of all names. The shortest prefix wins, since folders of
+ * sentence-transformers hold another config.json one folder below (1_Pooling). */
 static void strip_folder(tg_folder *f) {
     static const char mark[] = "config.json";
     size_t prefix = SIZE_MAX;
@@ -106,7 +127,8 @@ static void make_table(uint32_t table[8][256]) {
             table[k][b] = table[k - 1][b] >> 8 ^ table[0][table[k - 1][b] & 255];
 }
 
-/* crc is that of the bytes before, 0 of none. */
+/* crc is that of the bytes before, 0 of none. Eight tables break the chain from byte to byte,
+ * which is what limits a CRC by one table. */
 static uint32_t crc_more(const tg_folder *f, uint32_t crc, const uint8_t *bytes, size_t n) {
     crc = ~crc;
     for (; n >= 8; n -= 8, bytes += 8) {
@@ -121,6 +143,8 @@ static uint32_t crc_more(const tg_folder *f, uint32_t crc, const uint8_t *bytes,
     return ~crc;
 }
 
+/* The directory lies within the file and has room for n entries: that bounds n before the table
+ * is allocated. A reader of that part alone keeps entries from running out of it. */
 static tg_status read_directory(tg_folder *f) {
     uint8_t end[END_BYTES] = { 0 };
     make_table(f->crc_table);
@@ -140,6 +164,7 @@ static tg_status read_directory(tg_folder *f) {
     return TG_OK;
 }
 
+/* The bytes are used as they lie: what is stored is not copied. */
 tg_status tg_folder_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
                                 tg_folder *out) {
     *out = (tg_folder) { .ctx = ctx, .path = name };
@@ -160,6 +185,7 @@ tg_status tg_folder_open(tg_ctx *ctx, const char *path, tg_folder *out) {
     return s;
 }
 
+/* For what was never opened, and for what is closed, too. */
 void tg_folder_close(tg_folder *f) {
     if (!f->ctx) return;
     for (struct tg_folder_open *o = f->open; o; o = o->next) {
@@ -171,12 +197,14 @@ void tg_folder_close(tg_folder *f) {
     *f = (tg_folder) { .ctx = NULL };
 }
 
+/* A list of tens of files, asked a dozen times: no table is worth it. */
 static const tg_folder_member *find_member(const tg_folder *f, const char *name) {
     for (size_t i = 0; i < f->n_members; i++)
         if (strcmp(f->members[i].name, name) == 0) return &f->members[i];
     return NULL;
 }
 
+/* A path that does not fit counts as a file that is not there. */
 bool tg_folder_has(const tg_folder *f, const char *name) {
     if (f->members) return find_member(f, name) != NULL;
     char path[4096];
@@ -191,7 +219,8 @@ static bool is_tensors(const tg_folder_member *m) {
 }
 
 /* What a member claims to unpack to is bounded by what deflate can do, 1032 bytes of one, and by
- * its kind; memory comes as its bytes do. */
+ * its kind; memory comes as its bytes do. So a small file that claims gigabytes (a zip bomb) is
+ * refused before any memory is taken for it. */
 static tg_status want_size(const tg_folder *f, const tg_folder_member *m) {
     const bool is_text = !is_tensors(m);
     if (m->method != 8 && m->method != 0)
@@ -214,7 +243,8 @@ static tg_status compare_crc(const tg_folder *f, const tg_folder_member *m, uint
                    f->path, m->name, (unsigned)m->crc, (unsigned)have);
 }
 
-/* A whole member in memory [*room], checked. */
+/* A whole member in memory [*room], checked. *out may be set on failure, too: the caller has a
+ * place for it that is freed in any case. */
 static tg_status take_member(const tg_folder *f, const tg_folder_member *m, uint64_t data,
                              uint8_t **out, size_t *room) {
     const size_t n = (size_t)m->packed_bytes;
@@ -233,7 +263,8 @@ static tg_status take_member(const tg_folder *f, const tg_folder_member *m, uint
     return s;
 }
 
-/* Where the bytes of a member begin. */
+/* Where the bytes of a member begin. The lengths of name and extra are those of the member's
+ * header, since its extra field need not be as long as the directory's (Info-ZIP's is longer). */
 static tg_status find_data(const tg_folder *f, const tg_folder_member *m, uint64_t *data) {
     uint8_t head[MEMBER_BYTES];
     TG_TRY(tg_read_at(&f->zip, m->offset, m->name, head, sizeof head));
@@ -246,7 +277,8 @@ static tg_status find_data(const tg_folder *f, const tg_folder_member *m, uint64
                    f->path, m->offset, m->name, m->packed_bytes);
 }
 
-/* Tensors that are stored are read where they lie, and checked by tg_folder_check alone. */
+/* Tensors that are stored are read where they lie, and checked by tg_folder_check alone: to
+ * compare a CRC now would read gigabytes before the first token. */
 static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_open *o,
                              tg_reader *out) {
     const tg_folder_member *m = find_member(f, name);
@@ -265,7 +297,8 @@ static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_op
     return TG_OK;
 }
 
-/* By pieces, so that a member takes no memory of its size. */
+/* By pieces, so that a member takes no memory of its size. The state in c is whole after each
+ * piece, so that the next call goes on where this one stopped. */
 static tg_status check_stored(const tg_folder *f, tg_folder_checking *c, uint64_t data,
                               double deadline_ms) {
     enum { PIECE_BYTES = 64 << 10 };
@@ -308,8 +341,9 @@ tg_status tg_folder_check(const tg_folder *f, tg_folder_checking *c, double dead
     return TG_OK;
 }
 
-/* Names are those of a format, or of an index file, which has been looked at; none may lead out of
- * the folder. */
+/* Names are those of a format, or of an index file, which has been looked at; none may lead out
+ * of the folder. A file that was opened before is handed out again. The new one is in the list
+ * before it is opened: close then finds what a failure has left. */
 tg_status tg_folder_file(tg_folder *f, const char *name, tg_reader *out) {
     for (struct tg_folder_open *o = f->open; o; o = o->next) {
         if (strcmp(o->name + strlen(f->path) + 1, name) != 0 || !o->reader.ctx) continue;

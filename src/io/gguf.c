@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * gguf.c - reads the head of a GGUF file. See gguf.h for the layout.
+ * gguf.c - reads the head of a GGUF file: its metadata and its table of tensors. gguf.h has the
+ * layout.
  *
  * The head has no length of its own, and is read as a whole: first HEAD_BYTES of the file are
  * taken, eight times as many if it does not end within them, and so on. Then a file of a hundred
- * thousand strings costs one read.
+ * thousand strings costs one read, and no tensor is read at all.
+ *
+ *     file    | "GGUF" .. metadata | table of tensors | gap | data ................ |
+ *     arena   | copy of the head | tg_gguf_value [] | tg_gguf_tensor [] | keys and names |
+ *
+ * Strings and arrays of values point into the copy of the head and live until close. Keys and
+ * names are copied once more, since they are C strings here and have no terminator in the file.
+ *
+ * What holds once a file is open, so that nobody checks it again: keys and names are sorted and
+ * each is there once; an array's elements lie within the head; a tensor has a type of types.def,
+ * rows of whole blocks, a size that fits 64 bits, and bytes of its own within the file.
+ *
+ * Read walk() first, which is the order of the file. gguf_rows.c reads the data, gguf_split.c
+ * joins the files of a split model, gguf_writer.c is the way back.
  */
 #include "io/gguf.h"
 
@@ -12,11 +26,16 @@
 #include "base/str.h"
 #include "io/hf.h"
 
+/* What an entry takes at least, from which counts get their bound: a value has a key of one byte
+ * behind its length, a type and one byte; a tensor has the length of its name, one dimension
+ * with its count, a type and an offset. */
 enum {
     HEAD_BYTES = 8 << 20,
     MIN_VALUE_BYTES = 8 + 1 + 4 + 1,
     MIN_TENSOR_BYTES = 8 + 4 + 8 + 4 + 8
 };
+/* The specification of GGUF gives keys 65535 bytes. Names of tensors have 64 there; other
+ * programs may write longer ones. */
 #define MAX_KEY_BYTES  65535u
 #define MAX_NAME_BYTES 255u
 
@@ -33,7 +52,8 @@ typedef struct head {
     size_t n_tensors;
 } head;
 
-/* Bytes where they lie: the head stays in the arena. */
+/* Bytes where they lie: the head stays in the arena. The reader is always one over memory;
+ * tg_reader_need has proved that n bytes are left, so the pointer is good for all of them. */
 static tg_status take(tg_reader *r, const char *field, uint64_t n, const uint8_t **out) {
     TG_TRY(tg_reader_need(r, field, n));
     *out = r->memory + (r->offset - r->memory_offset);
@@ -41,6 +61,8 @@ static tg_status take(tg_reader *r, const char *field, uint64_t n, const uint8_t
     return TG_OK;
 }
 
+/* The string is not terminated and may hold zero bytes. Its length is 64 bits in the file:
+ * take() holds it against what is left, so the cast cannot cut it. */
 static tg_status take_string(tg_reader *r, const char *field, tg_gguf_string *out) {
     uint64_t n;
     const uint8_t *bytes;
@@ -50,7 +72,8 @@ static tg_status take_string(tg_reader *r, const char *field, tg_gguf_string *ou
     return TG_OK;
 }
 
-/* Keys and names are text without controls, of a sane length, and become terminated strings. */
+/* Keys and names are text without controls, of a sane length, and become terminated strings.
+ * Without zeros among them, strcmp gives a total order, and a message can show a name as it is. */
 static tg_status take_name(head *h, const char *field, size_t most, const char **out) {
     tg_gguf_string s;
     const uint64_t at = h->r.offset;
@@ -65,6 +88,7 @@ static tg_status take_name(head *h, const char *field, size_t most, const char *
     return *out ? TG_OK : tg_fail_memory(h->g->ctx, field, s.n_bytes);
 }
 
+/* Strings and arrays have no fixed size: theirs is 0, and callers ask before they come here. */
 static size_t bytes_of(tg_gguf_type t) {
     static const uint8_t bytes[TG_GGUF_TYPE_COUNT] = {
         [TG_GGUF_U8] = 1,  [TG_GGUF_I8] = 1,  [TG_GGUF_U16] = 2, [TG_GGUF_I16] = 2,
@@ -78,6 +102,9 @@ static const char *const type_names[TG_GGUF_TYPE_COUNT] = { "u8",  "i8",  "u16",
                                                             "i32", "f32", "bool", "string", "array",
                                                             "u64", "i64", "f64" };
 
+/* A value keeps its number twice, as whole and as real, since writers do not agree on a key's
+ * type: a getter below takes either width. Nothing in the head is aligned, hence the tg_get
+ * calls. */
 static void set_number(tg_gguf_value *v, const uint8_t *p) {
     const uint64_t u64 = bytes_of(v->type) == 8 ? tg_get_u64(p) : 0;
     const uint32_t u32 = bytes_of(v->type) == 4 ? tg_get_u32(p) : 0;
@@ -106,6 +133,8 @@ static void set_number(tg_gguf_value *v, const uint8_t *p) {
     v->real = (double)v->whole;
 }
 
+/* The specification allows arrays of arrays. No key that is read here is one, so they are
+ * refused, and a value needs no recursion. */
 static tg_status take_type(head *h, const char *key, bool in_array, tg_gguf_type *out) {
     const uint64_t at = h->r.offset;
     uint32_t type;
@@ -117,7 +146,9 @@ static tg_status take_type(head *h, const char *key, bool in_array, tg_gguf_type
     return TG_OK;
 }
 
-/* Strings are walked once, so that later walks need no checks. */
+/* Strings are walked once, so that later walks (tg_gguf_next_string) need no checks. A string
+ * takes 8 bytes at least: count is held against that before the loop, so that a huge count fails
+ * at once and not after as many steps. */
 static tg_status take_array(head *h, tg_gguf_value *v) {
     TG_TRY(take_type(h, v->key, true, &v->element));
     uint64_t count, bytes;
@@ -138,6 +169,7 @@ static tg_status take_array(head *h, tg_gguf_value *v) {
     return TG_OK;
 }
 
+/* A value's type is known only after its key, so messages about the value name the key. */
 static tg_status take_value(head *h, tg_gguf_value *v) {
     TG_TRY(take_name(h, "key", MAX_KEY_BYTES, &v->key));
     TG_TRY(take_type(h, v->key, false, &v->type));
@@ -162,8 +194,8 @@ static const char *known_types(char text[200]) {
     return text;
 }
 
-/* What ggml calls a type that is not read here. Numbers that are missing were given up before any
- * file in use. */
+/* What ggml calls a type that is not read here. Numbers without a name in this table are read
+ * (types.def), or newer than the table. */
 static const char *name_of_type(uint32_t type) {
     static const char *const names[] = {
         [4] = "Q4_2",      [5] = "Q4_3",        [9] = "Q8_1",        [15] = "Q8_K",
@@ -178,7 +210,9 @@ static const char *name_of_type(uint32_t type) {
     return name ? name : "one that is not known";
 }
 
-/* Types, sizes and places of one tensor; offset is still that in the data. */
+/* Types, sizes and places of one tensor. dim[0] is the fastest, so a row is dim[0] elements, and
+ * blocks lie along it: a row is a whole number of them. offset is still that in the data;
+ * place_tensors makes it one of the file, once it is known where the data begin. */
 static tg_status take_tensor(head *h, tg_gguf_tensor *t) {
     TG_TRY(take_name(h, "name of a tensor", MAX_NAME_BYTES, &t->name));
     const uint64_t at = h->r.offset;
@@ -233,7 +267,8 @@ static bool place_before(const void *user, uint32_t a, uint32_t b) {
     return t[a].offset < t[b].offset;
 }
 
-/* A sorted copy in place of the items. */
+/* A sorted copy in place of the items: indices are sorted, n log n comparisons, then items are
+ * moved once. The copy stays in the arena until close, since nothing is freed alone there. */
 static tg_status sort(tg_gguf *g, void *items, size_t n, size_t item_bytes, tg_before_fn before) {
     uint32_t *order = tg_arena_array(&g->arena, n + 1, sizeof *order);
     char *copy = tg_arena_array(&g->arena, n + 1, item_bytes);
@@ -245,6 +280,9 @@ static tg_status sort(tg_gguf *g, void *items, size_t n, size_t item_bytes, tg_b
     return TG_OK;
 }
 
+/* The file's order means nothing, while a lookup by binary search does; and once names are
+ * sorted, equal ones are neighbours. A second tensor of the same name would be weights that are
+ * silently not used, so it is an error. */
 static tg_status sort_tensors(tg_gguf *g, tg_gguf_tensor *tensors, size_t n) {
     TG_TRY(sort(g, tensors, n, sizeof *tensors, tensor_before));
     for (size_t i = 1; i < n; i++)
@@ -273,7 +311,9 @@ tg_status tg_gguf_set_tables(tg_gguf *g, tg_gguf_value *values, size_t n_values,
     return sort_tensors(g, tensors, n_tensors);
 }
 
-/* Every tensor aligned, inside of the file, and behind the one before it. */
+/* Every tensor is aligned, inside of the file, and behind the one before it: in the order of
+ * places each begins where the last one ends or later, so that no two overlap. Gaps are allowed.
+ * Sums are checked, for offsets come from the file and may be anything. */
 static tg_status place_tensors(head *h, uint64_t alignment) {
     tg_gguf *g = h->g;
     const uint64_t data = (h->r.offset + alignment - 1) / alignment * alignment;
@@ -293,6 +333,9 @@ static tg_status place_tensors(head *h, uint64_t alignment) {
     return sort_tensors(g, h->tensors, h->n_tensors);
 }
 
+/* A multiple that the writer chose for mmap and for direct reads; 32 where the file says
+ * nothing. Powers of two alone are allowed, and 64 KiB is beyond any page that a writer aligns
+ * for. */
 static tg_status alignment_of(const tg_gguf *g, uint64_t *out) {
     int32_t alignment = 32;
     const tg_gguf_value *v = tg_gguf_find(g, "general.alignment");
@@ -305,7 +348,8 @@ static tg_status alignment_of(const tg_gguf *g, uint64_t *out) {
     return TG_OK;
 }
 
-/* A count is at most what the rest of the file could hold. */
+/* A count is at most what the rest of the file could hold, by min_bytes each. So a table has a
+ * size in proportion to the file, and a head of a few bytes cannot ask for gigabytes. */
 static tg_status take_count(head *h, const char *field, uint64_t min_bytes, uint64_t *out) {
     const uint64_t at = h->r.offset;
     TG_TRY(tg_read_u64(&h->r, field, out));
@@ -317,6 +361,9 @@ static tg_status take_count(head *h, const char *field, uint64_t min_bytes, uint
     return TG_OK;
 }
 
+/* The head in the order of the file. Version 1 had lengths of 32 bits, and a big-endian file
+ * shows its version with the bytes swapped: both are refused by the version. Values are sorted
+ * before the table of tensors is placed, since its alignment is one of them. */
 static tg_status walk(head *h) {
     tg_gguf *g = h->g;
     const uint8_t *magic;
@@ -361,7 +408,9 @@ tg_status tg_gguf_read_values(tg_gguf *g, const tg_reader *r, tg_gguf_value **ou
                           "want their end, have %" PRIu64 " more bytes", tg_reader_left(&h.r));
 }
 
-/* An error with all of the file in view is one of the file; else there may just be more to see. */
+/* An error with all of the file in view is one of the file; else there may just be more to see,
+ * so it goes to a context that nobody reads, and the next try starts from an empty arena. A head
+ * of n bytes is read at most 8/7 times over by that growth, beside the last read of up to 8n. */
 static tg_status read_head(tg_gguf *g) {
     g->total_bytes = g->reader.end;
     for (uint64_t n = HEAD_BYTES;; n *= 8) {
@@ -380,6 +429,7 @@ static tg_status read_head(tg_gguf *g) {
     }
 }
 
+/* Closes what a failed opening has made, so that callers have nothing to undo. */
 static tg_status finish_open(tg_gguf *g, tg_status status) {
     g->n_files = 1;
     if (status == TG_OK) status = read_head(g);
@@ -408,6 +458,7 @@ tg_status tg_gguf_open(tg_ctx *ctx, const char *path, tg_gguf *out) {
     return status;
 }
 
+/* What was never opened has no ctx, and a second close finds none either. */
 void tg_gguf_close(tg_gguf *g) {
     if (!g->ctx) return;
     for (size_t i = 1; g->others && i < g->n_files; i++) tg_gguf_close(&g->others[i - 1]);
@@ -420,6 +471,8 @@ void tg_gguf_close(tg_gguf *g) {
 /* ---------------------------------------------------------------------------------------- asking
  */
 
+/* Binary search. Where a record is kept (metadata.c), a const tg_gguf is written to through
+ * `asked`: such a view belongs to one thread. */
 const tg_gguf_value *tg_gguf_find(const tg_gguf *g, const char *key) {
     for (size_t low = 0, high = g->n_values; low < high;) {
         const size_t middle = low + (high - low) / 2;
@@ -456,11 +509,14 @@ static tg_status wrong_type(const tg_gguf *g, const tg_gguf_value *v, const char
                    type_names[v->type]);
 }
 
+/* Converters write the same key as u32, i32 or u64, so every whole type will do. A bool will
+ * not: a key that should be a size and is true means something else. */
 static bool is_whole(const tg_gguf_value *v) {
     return v->type != TG_GGUF_F32 && v->type != TG_GGUF_F64 && v->type != TG_GGUF_STRING &&
            v->type != TG_GGUF_ARRAY && v->type != TG_GGUF_BOOL;
 }
 
+/* min and max are the caller's and lie within 32 bits, which makes the cast safe. */
 tg_status tg_gguf_get_int(const tg_gguf *g, const char *key, int64_t min, int64_t max,
                           int32_t *out) {
     const tg_gguf_value *v = tg_gguf_find(g, key);
@@ -473,6 +529,7 @@ tg_status tg_gguf_get_int(const tg_gguf *g, const char *key, int64_t min, int64_
     return TG_OK;
 }
 
+/* The comparison is written so that a NaN fails it, and an f64 beyond f32 does too. */
 tg_status tg_gguf_get_float(const tg_gguf *g, const char *key, float *out) {
     const tg_gguf_value *v = tg_gguf_find(g, key);
     if (!v) return TG_OK;
@@ -511,7 +568,10 @@ tg_status tg_gguf_get_array(const tg_gguf *g, const char *key, tg_gguf_type elem
     return TG_OK;
 }
 
-/* Bools are a byte each. Where all layers have a window, the period is beyond the last one. */
+/* A list has a bool of one byte for each layer, 1 1 1 0 1 1 1 0 where the period is 4;
+ * llama.cpp's converter writes one for some families and a number for others. The period is read
+ * off the first 0, and the rest must repeat it. Where all layers have a window, the period is
+ * beyond the last one. */
 tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, int32_t *out) {
     const tg_gguf_value *v = tg_gguf_find(g, key);
     if (!v || v->type != TG_GGUF_ARRAY) return tg_gguf_get_int(g, key, 1, 512, out);
@@ -530,6 +590,8 @@ tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, int32_t *out) {
     return TG_OK;
 }
 
+/* Without a check: take_array has walked these bytes. The caller counts, and stops at
+ * array->count. */
 tg_gguf_string tg_gguf_next_string(const tg_gguf_value *array, size_t *at) {
     const uint8_t *p = array->elements + *at;
     const size_t n = (size_t)tg_get_u64(p);

@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * gpt2.c - what transformers calls the parts of a GPT-2, and its config.json.
+ *
+ * Only the byte GPT of this program goes through here, in both directions: as a folder of
+ * transformers that a fine-tuning elsewhere can load, and back. Any other GPT-2 is a family of its
+ * own (model/gpt2.c), read through hf.c. safetensors.h has the table of names with their shapes.
+ *
+ *     ours, in the manifest        theirs                       side by side in a row
+ *     q_proj, k_proj, v_proj       attn.c_attn                  | q [C] | k [C] | v [C] |
+ *     each [C,C] and a bias [C]    [C,3C] and a bias [3C]
+ *
+ * The manifest alternates weight and bias, so the parts of a tensor are every second entry. Linear
+ * layers are [in,out] on both sides: nothing is transposed.
+ *
+ * Reading refuses what computes something else than this program does, by its name; keys that
+ * change nothing are those of hf_keys.def.
  */
 #include "base/str.h"
 #include "io/hf.h"
@@ -13,6 +27,8 @@ typedef struct row {
     size_t first, n_parts;
 } row;
 
+/* Tensors of the model. Their number is the manifest's as well, which is why N_TOP counts in
+ * both lists. */
 static const row top[] = {
     { "wte.weight", 0, 1 }, { "wpe.weight", 1, 1 }, { "ln_f.weight", 2, 1 }, { "ln_f.bias", 3, 1 }
 };
@@ -28,13 +44,16 @@ enum {
     N_BLOCK_MANIFEST = 16
 };
 
-/* The causal mask and what it writes into scores, which are constants. */
+/* The causal mask and what it writes into scores, which are constants. Old versions of
+ * transformers saved them with each layer; they are skipped. */
 static const char *const buffers[] = { "attn.bias", "attn.masked_bias" };
 
 size_t tg_gpt2_tensors(const tg_model_config *config) {
     return N_TOP + N_BLOCK * (size_t)config->layers;
 }
 
+/* The shape is the first part's, with the last dimension times the parts: all parts are alike. i
+ * is below tg_gpt2_tensors of the manifest's configuration. */
 tg_gpt2_tensor tg_gpt2_tensor_at(const tg_manifest *manifest, size_t i) {
     const bool is_top = i < N_TOP;
     const size_t layer = is_top ? 0 : (i - N_TOP) / N_BLOCK;
@@ -66,7 +85,9 @@ static size_t find_row(const row *rows, size_t n, const char *name) {
     return i;
 }
 
-/* "12.rest" to 12; NULL unless it is a number below `layers`, written as one would write it. */
+/* "12.rest" to 12; NULL unless it is a number below `layers`, written as one would write it. The
+ * loop ends once the number is too large, so it cannot overflow; "012" is refused, so that two
+ * names are never one layer. */
 static const char *read_layer(const char *text, int32_t layers, size_t *layer) {
     size_t n = 0;
     *layer = 0;
@@ -77,6 +98,7 @@ static const char *read_layer(const char *text, int32_t layers, size_t *layer) {
     return is_number && text[n] == '.' ? text + n + 1 : NULL;
 }
 
+/* GPT2LMHeadModel saves names with the prefix, GPT2Model without. */
 size_t tg_gpt2_find(const char *name, int32_t layers, bool *layer_buffer) {
     static const char prefix[] = "transformer.";
     *layer_buffer = false;
@@ -176,6 +198,8 @@ void tg_gpt2_put_config(tg_json_writer *w, const tg_model_config *config) {
     tg_json_end_object(w);
 }
 
+/* JSON numbers of 1..2^31-1; limits of a byte GPT, and a head count that divides the width, are
+ * tg_gpt_config_check's. */
 static tg_status get_size(tg_ctx *ctx, const char *where, const tg_json *root, size_t i,
                           tg_model_config *out) {
     const tg_json *json = tg_json_get(root, sizes[i].key);
@@ -192,6 +216,7 @@ static tg_status get_size(tg_ctx *ctx, const char *where, const tg_json *root, s
     return TG_OK;
 }
 
+/* why goes behind what was wanted, for values whose name alone does not say it. */
 static tg_status want_text(tg_ctx *ctx, const char *where, const tg_json *root, const char *key,
                            const char *want, const char *why) {
     const tg_json *json = tg_json_get(root, key);
@@ -202,6 +227,7 @@ static tg_status want_text(tg_ctx *ctx, const char *where, const tg_json *root, 
                    why, TG_JSON_SHOWN(json));
 }
 
+/* Another type than a bool is an error of its own, with the place in the file. */
 static tg_status want_switches(tg_ctx *ctx, const char *where, const tg_json *root) {
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         const tg_json *json = tg_json_get(root, switches[i].key);
@@ -218,7 +244,8 @@ static tg_status want_switches(tg_ctx *ctx, const char *where, const tg_json *ro
     return TG_OK;
 }
 
-/* 2^-20 of relative difference: somebody may have passed it through a float. */
+/* 1e-5 within a relative 1e-6, about 2^-20: somebody may have passed it through a float, whose
+ * spacing is 2^-23. */
 static tg_status want_eps(tg_ctx *ctx, const char *where, const tg_json *root) {
     const tg_json *json = tg_json_get(root, "layer_norm_epsilon");
     double eps = NORM_EPS;
@@ -232,7 +259,8 @@ static tg_status want_eps(tg_ctx *ctx, const char *where, const tg_json *root) {
     return TG_OK;
 }
 
-/* Keys that are read above; of all others a model of ours has those that change nothing. */
+/* Keys that are read above; of all others a model of ours has those that change nothing. The
+ * tables are asked, so that a new size or switch cannot be forgotten here. */
 static bool is_read(const char *key) {
     static const char *const others[] = { "model_type", "activation_function", "layer_norm_epsilon",
                                           "tie_word_embeddings" };
@@ -245,6 +273,7 @@ static bool is_read(const char *key) {
     return false;
 }
 
+/* The head is always the embedding here; a missing key means so in GPT-2's class. */
 static tg_status want_known(tg_ctx *ctx, const char *where, const tg_json *root) {
     const tg_json *tie = tg_json_get(root, "tie_word_embeddings");
     if (tie && tg_json_kind(tie) == TG_JSON_FALSE)

@@ -1,6 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf.c - opens a model folder: the files, the names, the tables. See hf.h.
+ *
+ * A folder becomes a tg_gguf in three steps, of which none reads a tensor's bytes:
+ *
+ *     values     config.json (hf_config.c), then what other files say of ends of texts, drawing,
+ *                templates and embeddings, all under GGUF's keys
+ *     files      model.safetensors, or all files of the index: their headers, and a reader of each
+ *     tensors    each stored tensor gets GGUF's name, shape and type, and a place (gguf.h): where
+ *                it lies and how, turned, in halves, of one expert, quantised by MLX
+ *
+ * One stored tensor may become two of GGUF (HALVES), and many may become one (EXPERTS). Bytes are
+ * put right as they are read (gguf_rows.c), so nothing is converted that is not used.
+ *
+ *     theirs                                       ours
+ *     model.layers.3.self_attn.q_proj.weight       blk.3.attn_q.weight
+ *     model.layers.3.mlp.experts.7.up_proj.weight  blk.3.ffn_up_exps.weight, expert 7 of E
+ *     lm_head.weight                               output.weight; nothing where the model is tied
+ *
+ * All strings and tables lie in the arena of the tg_gguf. The files are of tg_hf, which
+ * tg_gguf_close closes. Begin with open_all, near the end; hf_writer.c is the way back.
  */
 #include "io/hf.h"
 
@@ -9,6 +28,7 @@
 
 #include "base/str.h"
 
+/* No model in use has as many files; a vocabulary with its merges takes 35 MB at most. */
 enum { FILES_MAX = 1000 };
 #define CONFIG_MAX_BYTES    ((uint64_t)1 << 24)
 #define TOKENIZER_MAX_BYTES ((uint64_t)256 << 20)
@@ -28,6 +48,7 @@ typedef struct opening {
     size_t n_tensors;
 } opening;
 
+/* A folder counts as one of a model whatever is in it: what it lacks is said when it is opened. */
 tg_status tg_hf_probe(tg_ctx *ctx, const char *path, bool *is) {
     uint8_t first[4];
     size_t n;
@@ -47,6 +68,9 @@ void tg_hf_close(tg_hf *hf) {
 
 /* --------------------------------------------------------------------------------------- values */
 
+/* Never NULL: without memory for the key, `failed` is set and the value goes on with an empty
+ * one, so that callers are straight lines. open_all asks once. The number of values is bounded
+ * by tables of ours and not by the file, hence an assertion. */
 static tg_gguf_value *new_value(tg_hf_values *m, const char *key, tg_gguf_type type) {
     TG_ASSERT(m->n < TG_HF_VALUES);
     tg_gguf_value *v = &m->v[m->n++];
@@ -79,6 +103,7 @@ void tg_hf_put_bool(tg_hf_values *m, const char *key, bool value) {
     new_value(m, key, TG_GGUF_BOOL)->whole = value;
 }
 
+/* Through f32, so that a folder and its conversion have the same bits. */
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value) {
     new_value(m, key, TG_GGUF_F32)->real = (double)(float)value;
 }
@@ -90,7 +115,8 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
     m->failed = m->failed || !v->text.bytes;
 }
 
-/* A file of the folder as text that stays; NULL where there is none. */
+/* A file of the folder as text that stays; NULL where there is none. The limit is held against
+ * the file's size before memory is taken. */
 static tg_status read_text(opening *o, const char *name, uint64_t most, const char **text,
                            size_t *n_bytes) {
     tg_reader r;
@@ -106,6 +132,7 @@ static tg_status read_text(opening *o, const char *name, uint64_t most, const ch
     return tg_read_text(&r, &o->g->arena, name, n, text);
 }
 
+/* *out is NULL where there is no such file. The document lives as long as the tg_gguf. */
 static tg_status read_json(opening *o, const char *name, const tg_json **out) {
     const char *text;
     size_t n;
@@ -127,6 +154,7 @@ const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS] = {
     { "repetition_penalty", ".general.sampling.penalty_repeat", false },
 };
 
+/* This is advice, so what cannot be read is left out without an error. */
 static void put_sampling(tg_hf_values *m, const tg_json *generation) {
     const tg_hf_sampling_key *keys = tg_hf_sampling_keys;
     const tg_json *draws = tg_json_get(generation, "do_sample");
@@ -143,7 +171,9 @@ static void put_sampling(tg_hf_values *m, const tg_json *generation) {
     }
 }
 
-/* The tokens that end a text: one, or a list, of which the first is eos in GGUF's words. */
+/* The tokens that end a text: one, or a list, of which the first is eos in GGUF's words. The
+ * whole list goes under a key of Ollama's, since GGUF's own has one id. Whether the vocabulary
+ * has these ids is checked where it is made (load/vocabulary.c). */
 static tg_status put_ends(opening *o, tg_hf_values *m, const char *file, const tg_json *ids) {
     const bool list = tg_json_kind(ids) == TG_JSON_ARRAY;
     const size_t n = list ? ids->count : 1;
@@ -162,7 +192,9 @@ static tg_status put_ends(opening *o, tg_hf_values *m, const char *file, const t
     return TG_OK;
 }
 
-/* Chat templates bring theirs along. */
+/* generation_config.json comes first, as in transformers: makers put ends of turns there that
+ * config.json lacks. Of a model that sees images config.json's may stand in the text model's
+ * object. Ends that only a chat template knows come with the template. */
 static tg_status put_generation(opening *o, tg_hf_values *m, const tg_json *config) {
     const char *file = "generation_config.json";
     const tg_json *generation;
@@ -178,8 +210,8 @@ static tg_status put_generation(opening *o, tg_hf_values *m, const tg_json *conf
     return TG_OK;
 }
 
-/* A template as text, or as a list of named ones, of which the one called default is for
- * conversations. NULL: neither. */
+/* A template as text, or as a list of named ones (for tools, for retrieval), of which the one
+ * called default is for conversations. NULL: neither. */
 static const tg_json *default_template(const tg_json *config) {
     const tg_json *v = config ? tg_json_get(config, "chat_template") : NULL;
     if (!v || tg_json_kind(v) == TG_JSON_STRING) return v;
@@ -219,7 +251,7 @@ static bool is_on(const tg_json *config, const char *key) {
 }
 
 /* A member that counts tokens; 0: there is none, or, where that is endless, a number beyond all
- * counting. */
+ * counting. transformers writes 1e30 for a tokenizer without a limit. */
 static tg_status count_of(opening *o, const char *file, const tg_json *config, const char *key,
                           bool endless, int64_t *out) {
     const tg_json *v = config ? tg_json_get(config, key) : NULL;
@@ -235,8 +267,9 @@ static tg_status count_of(opening *o, const char *file, const tg_json *config, c
                    o->g->path, file, key, TG_JSON_SHOWN(v));
 }
 
-/* How many tokens of a text sentence-transformers looks at: what it says itself, or as much as the
- * tokenizer is made for. */
+/* How many tokens of a text sentence-transformers looks at: what it says itself, or as much as
+ * the tokenizer is made for. Without the first file it is no folder of sentence-transformers,
+ * and the model's context is the limit. */
 static tg_status put_most_tokens(opening *o, tg_hf_values *m) {
     static const char own[] = "sentence_bert_config.json", tok[] = "tokenizer_config.json";
     const tg_json *config;
@@ -271,8 +304,9 @@ static tg_status put_prompt(opening *o, tg_hf_values *m, bool *there) {
     return TG_OK;
 }
 
-/* The folder of the module that pools. What else a text's vector goes through is not computed
- * here; length 1 is for the caller to ask for. */
+/* The folder of the module that pools; 1_Pooling where no list of modules says another. What
+ * else a text's vector goes through (Dense, LayerNorm) is not computed here, and is refused;
+ * length 1 is for the caller to ask for. */
 static tg_status find_modules(opening *o, const char **pooling) {
     const tg_json *modules;
     *pooling = "1_Pooling";
@@ -310,8 +344,10 @@ static tg_status read_ways(opening *o, const char *file, const tg_json *config,
     return TG_OK;
 }
 
-/* What sentence-transformers say, in files of their own. In a zip the folder is part of the name.
- */
+/* What sentence-transformers say, in files of their own. In a zip the folder is part of the
+ * name. One way of pooling that llama.cpp knows is GGUF's pooling_type; several ways, or one
+ * that it lacks, are names under a key of ours. An encoder that says nothing pools by the mean.
+ * Vectors of a text with a prompt must count the prompt's tokens, since the mean here does. */
 static tg_status put_embedding(opening *o, tg_hf_values *m) {
     const tg_json *config;
     const char *folder;
@@ -364,7 +400,9 @@ static const char *match_expert(const char *theirs, const char *name, uint64_t *
     return starts_with(at, rest) ? at + strlen(rest) : NULL;
 }
 
-/* "self_attn.q_proj.weight" to its row and ".weight"; NULL: no such name. */
+/* "self_attn.q_proj.weight" to its row and ".weight"; NULL: no such name. The row's name must be
+ * followed by a known suffix: "q_proj" must not match "q_proj.lora_A.weight". Tables have some
+ * tens of rows, so a linear search will do. */
 static const tg_hf_name *find_name(const tg_hf_name *table, const char *name, const char **suffix) {
     for (; table->theirs; table++) {
         uint64_t number;
@@ -383,7 +421,10 @@ static const tg_hf_name *find_name(const tg_hf_name *table, const char *name, co
     return NULL;
 }
 
-/* What llama.cpp calls it; its own name where that is not known. */
+/* What llama.cpp calls it; its own name where that is not known, and *row is NULL then:
+ * model/tensors.c lists it as of no use. The prefix may be missing (encoders and bare models are
+ * saved without their head's). Numbers of layers have up to three digits and no leading zero, so
+ * that two names never become one. */
 static const char *translate(opening *o, const char *name, const tg_hf_name **row) {
     const tg_hf_family *f = o->family;
     const char *suffix, *rest = name;
@@ -401,6 +442,8 @@ static const char *translate(opening *o, const char *name, const tg_hf_name **ro
     return tg_arena_sprintf(&o->g->arena, "blk.%.*s.%s%s", digits, number, (*row)->ours, suffix);
 }
 
+/* Buffers that old versions of transformers saved, parts that see images, and a head that
+ * repeats a tied embedding. */
 static bool is_ignored(const opening *o, const char *name) {
     const tg_hf_family *f = o->family;
     for (size_t i = 0; f->ignored[i]; i++)
@@ -410,12 +453,16 @@ static bool is_ignored(const opening *o, const char *name) {
     return o->tied && f->head && ends_with(name, "lm_head.weight");
 }
 
+/* F16, BF16 and F32 are GGUF's elements, too; the label of any other type differs from all of
+ * them. */
 static bool type_of(const tg_st_tensor *s, tg_dtype *out) {
     const char *dtype = tg_st_dtypes[s->dtype].name;
     *out = strcmp(dtype, "F16") == 0 ? TG_F16 : strcmp(dtype, "BF16") == 0 ? TG_BF16 : TG_F32;
     return strcmp(tg_dtype_table[*out].label, dtype) == 0;
 }
 
+/* Linear in all tensors: it is asked for MLX's matrices and for shared names, which are
+ * hundreds. */
 static const tg_st_tensor *find_stored(const opening *o, const char *name, size_t n_name,
                                        const char *suffix, size_t *file) {
     for (size_t h = 0; h < o->n_heads; h++)
@@ -429,8 +476,15 @@ static const tg_st_tensor *find_stored(const opening *o, const char *name, size_
     return NULL;
 }
 
-/* MLX: the matrix of u32, with its scales and biases beside it; the size of q follows from the
- * shapes. */
+/*
+ * MLX: the matrix of u32, with its scales and biases beside it, perhaps in another file; the
+ * size of q follows from the shapes.
+ *
+ *     weight  u32 [R, cols * bits / 32]      scales, biases  f16, bf16 or f32 [R, cols / group]
+ *
+ * The u32 have cols/8 of 4 bits, cols/4 of 8. The type becomes one of ours, whose blocks are
+ * made as rows are read.
+ */
 static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t,
                             tg_gguf_place *place) {
     const size_t n = strlen(s->name) - strlen(".weight");
@@ -462,7 +516,10 @@ static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t
     return TG_OK;
 }
 
-/* GGUF has the fastest dimension first, safetensors last. */
+/* GGUF has the fastest dimension first, safetensors last. A scalar becomes a vector of one
+ * element. channels: [C,1,L] loses the dimension of 1. turned: the file has [in,out], while rows
+ * of GGUF are outputs, so its shape is taken as it stands. More than four dimensions are cut
+ * here, and refused by add_tensor. */
 static void set_shape(const tg_st_tensor *s, bool turned, bool channels, tg_gguf_tensor *t) {
     t->n_dims = s->n_dims < 1 ? 1 : s->n_dims > 4 ? 4 : s->n_dims;
     for (uint32_t d = 0; d < 4; d++) t->dim[d] = 1;
@@ -478,6 +535,8 @@ static void set_shape(const tg_st_tensor *s, bool turned, bool channels, tg_gguf
     }
 }
 
+/* The list is zeros, and a reader without a name is an expert that is still missing
+ * (want_experts). */
 static tg_gguf_expert *new_experts(opening *o, tg_gguf_tensor *t, uint64_t n) {
     tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
     tg_gguf_expert *list = tg_arena_array(&o->g->arena, (size_t)n, sizeof *list);
@@ -488,7 +547,11 @@ static tg_gguf_expert *new_experts(opening *o, tg_gguf_tensor *t, uint64_t n) {
     return list;
 }
 
-/* Of each expert the first half of the rows, and the second. */
+/*
+ * Of each expert the first half of the rows, and the second.
+ *
+ *     stored    | gate 0 | up 0 | gate 1 | up 1 | ..     each half is first->bytes / n
+ */
 static tg_status split_experts(opening *o, tg_gguf_tensor *first, tg_gguf_tensor *second) {
     const uint64_t n = first->dim[2], each = first->bytes / n;
     for (int half = 0; half < 2; half++) {
@@ -503,13 +566,17 @@ static tg_status split_experts(opening *o, tg_gguf_tensor *first, tg_gguf_tensor
     return TG_OK;
 }
 
+/* The table is not sorted yet. With experts joined as they come, it stays at hundreds of
+ * entries. */
 static tg_gguf_tensor *find_tensor(const opening *o, const char *name) {
     for (size_t i = 0; i < o->n_tensors; i++)
         if (strcmp(o->tensors[i].name, name) == 0) return &o->tensors[i];
     return NULL;
 }
 
-/* The newest tensor of the table is the matrix of one expert: it joins the others of its layer. */
+/* The newest tensor of the table is the matrix of one expert: it joins the others of its layer.
+ * The first that comes makes the tensor of all, in its own entry of the table; files have
+ * experts in any order, and in any file. */
 static tg_status join_expert(opening *o, const tg_st_tensor *s, const tg_hf_name *row,
                              tg_gguf_tensor *t) {
     uint64_t number = 0;
@@ -546,7 +613,7 @@ static tg_status join_expert(opening *o, const tg_st_tensor *s, const tg_hf_name
     return TG_OK;
 }
 
-/* All of a layer, if there is one of them. */
+/* All of a layer, if there is one of them. A folder that lacks one of its files shows here. */
 static tg_status want_experts(const opening *o) {
     for (size_t i = 0; i < o->n_tensors; i++) {
         const tg_gguf_tensor *t = &o->tensors[i];
@@ -561,6 +628,10 @@ static tg_status want_experts(const opening *o) {
     return TG_OK;
 }
 
+/* Adds what a stored tensor becomes: nothing, one tensor, two, or a part of one. Steps are in an
+ * order: the shape as GGUF has it, then MLX's columns in its place, then gains that are read as
+ * f32, then halves; sizes are computed last, from what the shape is by then. Where the file
+ * claims a size that its bytes have not, tg_st_read has refused it. */
 static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
     const bool affine = strcmp(tg_st_dtypes[s->dtype].name, "U32") == 0;
     const bool part = ends_with(s->name, ".scales") || ends_with(s->name, ".biases");
@@ -619,6 +690,8 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
 /* ----------------------------------------------------------------------------------------- files
  */
 
+/* A file that was opened is not opened again: the index names it once for each of its tensors.
+ * Names with a slash would lead into other folders, which no writer does. */
 static tg_status open_file(opening *o, const char *name) {
     for (size_t i = 0; i < o->n_heads; i++)
         if (strcmp(o->readers[i].name + strlen(o->g->path) + 1, name) == 0) return TG_OK;
@@ -634,7 +707,8 @@ static tg_status open_file(opening *o, const char *name) {
     return tg_st_read(r, &o->g->arena, &o->heads[o->n_heads++]);
 }
 
-/* Folders that hold a model in another form, or no whole model. */
+/* Folders that hold a model in another form, or no whole model: what to do about it is said.
+ * Pickles are programs and are not run. */
 static tg_status want_tensors(const opening *o) {
     static const struct {
         const char *file, *what;
@@ -659,6 +733,8 @@ static tg_status want_tensors(const opening *o) {
     return TG_OK;
 }
 
+/* The index wins over model.safetensors. Only its names of files are used: which tensors a file
+ * has, its own header says. */
 static tg_status open_files(opening *o) {
     const tg_json *index;
     o->heads = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->heads);
@@ -699,7 +775,8 @@ static tg_status add_shared(opening *o, size_t file) {
 
 static bool has_tensor(const opening *o, const char *name) { return find_tensor(o, name) != NULL; }
 
-/* A tied model whose head alone was stored, without a note. */
+/* A tied model whose head alone was stored, without a note. Which of the two names is stored is
+ * chance: save_model keeps one. */
 static tg_status add_embedding(opening *o) {
     size_t at;
     const tg_hf_name *row = o->family->top;
@@ -713,6 +790,8 @@ static tg_status add_embedding(opening *o) {
     return add_tensor(o, at, &again);
 }
 
+/* An upper bound of what add_tensor is called with: the stored ones, those under a second name
+ * (notes), and factors. */
 static size_t count_tensors(const opening *o) {
     size_t n = TG_FACTORS + 1; /* and a head that is the embedding */
     for (size_t h = 0; h < o->n_heads; h++) {
@@ -722,6 +801,7 @@ static size_t count_tensors(const opening *o) {
     return n;
 }
 
+/* A tensor that no file has: its place is a reader over the floats, in the arena. */
 static tg_status add_factors(opening *o, const tg_hf_values *m, int kind) {
     tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
     if (!place) return tg_fail_memory(o->g->ctx, "frequencies", sizeof *place);
@@ -737,7 +817,8 @@ static tg_status add_factors(opening *o, const tg_hf_values *m, int kind) {
     return TG_OK;
 }
 
-/* What config.json says to be there is: a library would make up biases that are missing. */
+/* What config.json says to be there is: a library would make up biases that are missing. The
+ * first block stands for all. */
 static tg_status want_biases(const opening *o, const tg_json *config) {
     static const char *const said[][2] = { { "attention_bias", "blk.0.attn_output.bias" },
                                            { "mlp_bias", "blk.0.ffn_down.bias" } };
@@ -780,6 +861,8 @@ static tg_status want_head(const opening *o, tg_hf_values *m) {
                    o->g->path, head);
 }
 
+/* A folder's table is made by the same call as one of a file, tg_gguf_set_tables, which refuses
+ * names that two stored tensors became. */
 static tg_status open_all(opening *o) {
     tg_gguf *g = o->g;
     const tg_json *config;
@@ -810,6 +893,7 @@ static tg_status open_all(opening *o) {
     return tg_gguf_set_tables(g, m.v, m.n, o->tensors, o->n_tensors);
 }
 
+/* From here on tg_gguf_close frees hf, on failure too. */
 static tg_status open_folder(tg_gguf *g, const void *bytes, size_t n_bytes) {
     tg_hf *hf = tg_alloc(&g->ctx->mem, sizeof *hf);
     if (!hf) return tg_fail_memory(g->ctx, g->path, sizeof *hf);
@@ -824,6 +908,8 @@ static tg_status open_folder(tg_gguf *g, const void *bytes, size_t n_bytes) {
     return open_all(&o);
 }
 
+/* transformers keeps rows of queries and keys as they were trained; llama.cpp's converter pairs
+ * those of Llama. heads_plain says so to whoever reads them. */
 static tg_status open_as(tg_ctx *ctx, const char *path, const void *bytes, size_t n_bytes,
                          tg_gguf *out) {
     *out = (tg_gguf) { .ctx = ctx, .path = path, .n_files = 1, .heads_plain = true };

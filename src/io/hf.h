@@ -4,8 +4,9 @@
  *
  *     config.json                     what the model is, and its sizes
  *     model.safetensors               its tensors; or
- *     model.safetensors.index.json    which file has which tensor, and
- * model-00001-of-00003.safetensors tokenizer.json                  the vocabulary (tok/tok_json.c)
+ *     model.safetensors.index.json    which of model-00001-of-00003.safetensors, .. has which
+ *                                     tensor
+ *     tokenizer.json                  the vocabulary (tok/tok_json.c)
  *     tokenizer_config.json, chat_template.jinja    the chat template
  *     generation_config.json          the token that ends a text; how its makers draw tokens
  *

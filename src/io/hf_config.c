@@ -3,21 +3,39 @@
  * hf_config.c - config.json as the metadata of a GGUF file.
  *
  * Whatever changes what the model computes is either translated or refused by its name: a config
- * that is half understood would give answers that are wrong without a sign of it.
+ * that is half understood would give answers that are wrong without a sign of it. So every member
+ * that is looked at is marked in asked[], by its place in the document, and want_known refuses the
+ * first one that is neither marked nor in hf_keys.def.
+ *
+ *     config.json                                  key, behind the family's name and a dot
+ *     num_hidden_layers, hidden_size, ..           block_count, embedding_length, ..
+ *     layer_types, full_attn_idxs, ..              attention.head_count_kv or .recurrent_layers
+ *     rope_theta, rope_scaling, rope_parameters    rope.freq_base, rope.scaling.*, factors
+ *     layer_types, sliding_window_pattern          attention.sliding_window_pattern
+ *     hidden_act and other options                 nothing: others than the family's are refused
+ *     quantization                                 nothing: the group is for hf.c
+ *
+ * What differs from family to family stands in its tg_hf_family (hf.h, model/llama.c and its
+ * like): tables first, and a function for what no table can say. Start with tg_hf_config, last in
+ * this file. Sizes are checked against each other later, once they are a tg_model_config
+ * (model/metadata.c).
  */
 #include "base/math.h"
 #include "base/str.h"
 #include "io/hf.h"
 #include "io/rope_llama3.h"
 
-/* Every member that somebody asks for is marked: those that nobody has are looked at in the end. */
+/* Every member that somebody asks for is marked: those that nobody has are looked at in the end.
+ * Nodes of a document lie in one array, so the distance to the root numbers them; v is the root
+ * or lies within it. Whoever wants a member ignored gets it and does nothing else. */
 static const tg_json *get(tg_hf_values *m, const tg_json *v, const char *key) {
     const tg_json *found = v ? tg_json_get(v, key) : NULL;
     if (found) m->asked[found - m->root] = true;
     return found;
 }
 
-/* What is not null. */
+/* What is not null. transformers writes null for "the default", so null and missing are the same
+ * here; put_sizes is the one exception. */
 const tg_json *tg_hf_member(tg_hf_values *m, const tg_json *v, const char *key) {
     const tg_json *found = get(m, v, key);
     return found && tg_json_kind(found) != TG_JSON_NULL ? found : NULL;
@@ -29,6 +47,7 @@ static bool is_number(const tg_json *v, double value) {
     return tg_json_double(NULL, v, &have) == TG_OK && have == value;
 }
 
+/* Empty strings, lists and objects are off, too, as Python has it. */
 static bool is_off(const tg_json *v) {
     switch (tg_json_kind(v)) {
     case TG_JSON_NULL:
@@ -41,10 +60,13 @@ static bool is_off(const tg_json *v) {
     }
 }
 
+/* A null stands for the default, which is on wherever this is asked. */
 static bool is_on(const tg_json *v) {
     return tg_json_kind(v) == TG_JSON_TRUE || tg_json_kind(v) == TG_JSON_NULL || is_number(v, 1);
 }
 
+/* By model_type alone. The class in "architectures" would say no more: heads of other tasks are
+ * tensors of unknown names. */
 static tg_status find_family(tg_hf_values *m) {
     const tg_json *type = tg_hf_member(m, m->root, "model_type");
     char known[160] = "";
@@ -56,6 +78,7 @@ static tg_status find_family(tg_hf_values *m) {
                    m->where, known, TG_JSON_SHOWN(type));
 }
 
+/* The bounds are those of tg_model_config's fields; limits of a family come later. */
 tg_status tg_hf_get_int(tg_hf_values *m, const tg_json *root, const char *key, int64_t *out) {
     const tg_json *v = tg_hf_member(m, root, key);
     if (v && tg_json_int64(NULL, v, out) == TG_OK && *out >= 1 && *out <= INT32_MAX) return TG_OK;
@@ -72,6 +95,9 @@ tg_status tg_hf_get_float(tg_hf_values *m, const tg_json *root, const char *key,
                    key, TG_JSON_SHOWN(v));
 }
 
+/* The table's order matters for one thing: a size of four times the width (fallback -4) stands
+ * behind the width. Of families whose every layer has a window, a window of null says that there
+ * is none, while a missing one is the fallback. */
 static tg_status put_sizes(tg_hf_values *m) {
     int64_t width = 0;
     for (const tg_hf_size *s = m->family->sizes; s->theirs; s++) {
@@ -119,6 +145,8 @@ static tg_status want_still(tg_hf_values *m) {
                           m->where, list ? "no_rope_layers" : "no_rope_layer_interval", (int)every);
 }
 
+/* Options that a family has computed one way: the activation must be one of its own, switches
+ * must be off, positions of the kind that it turns by. */
 static tg_status check_options(tg_hf_values *m) {
     const tg_hf_family *f = m->family;
     const tg_json *act = f->act_key ? tg_hf_member(m, m->root, f->act_key) : NULL;
@@ -158,9 +186,18 @@ static bool list_has(const tg_json *list, int64_t number) {
     return false;
 }
 
-/* GGUF tells layers of attention by their heads of keys, of which others have none, or lists the
- * others. config.json has a list of names, or one of the numbers of those that are attention, or
- * says of how many one is. */
+/*
+ * GGUF tells layers of attention by their heads of keys, of which others have none, or lists the
+ * others. config.json has a list of names, or one of the numbers of those that are attention
+ * (LFM2's first files), or says of how many one is (Qwen 3.5).
+ *
+ *     layers                  linear linear linear full
+ *     head_count_kv           [0, 0, 0, K]; or K, and beside it
+ *     recurrent_layers        [1, 1, 1, 0]
+ *
+ * A list of names wins over the other two, and has one for each layer. The number of layers is
+ * the file's claim: it is bounded before room is made for the list.
+ */
 static tg_status put_kinds(tg_hf_values *m) {
     const tg_json *types = tg_hf_member(m, m->root, "layer_types");
     const tg_json *full = tg_hf_member(m, m->root, "full_attn_idxs");
@@ -200,6 +237,8 @@ static tg_status put_kinds(tg_hf_values *m) {
 
 /* ---------------------------------------------------------------------------------------- rope */
 
+/* Elements of a head. head_dim is read where it is said, since newer models have heads that do
+ * not make up the width. */
 static tg_status get_head(tg_hf_values *m, int64_t *head) {
     int64_t width = 0, heads = 0;
     if (tg_hf_member(m, m->root, "head_dim")) {
@@ -214,13 +253,15 @@ static tg_status get_head(tg_hf_values *m, int64_t *head) {
                    (int)*head);
 }
 
+/* They live in the arena of the tg_gguf, where hf.c makes a tensor of them. */
 static tg_status new_factors(tg_hf_values *m, int kind, size_t n) {
     m->n_factors = n;
     m->factors[kind] = tg_arena_array(&m->g->arena, n, sizeof(float));
     return m->factors[kind] ? TG_OK : tg_fail_memory(m->g->ctx, m->where, n * sizeof(float));
 }
 
-/* GGUF has what each frequency is divided by, as rope_freqs.weight. */
+/* GGUF has what each frequency is divided by, as rope_freqs.weight, f32 [D/2]; the rule itself
+ * has no key there. llama.cpp's converter computes the same numbers. */
 static tg_status put_llama3(tg_hf_values *m, const tg_json *rope, double base) {
     tg_rope_llama3 rule = { 0 };
     int64_t head = 0;
@@ -250,7 +291,9 @@ static tg_status put_original(tg_hf_values *m, const tg_json *rope, int64_t *ori
     return TG_OK;
 }
 
-/* With the bounds of its authors, 32 turns and 1; GGUF has what the scale is besides theirs. */
+/* YaRN (Peng et al. 2023) with the bounds of its authors, 32 turns and 1. attention_factor is
+ * the whole scale of cosines and sines in transformers; llama.cpp multiplies the authors' 1 +
+ * 0.1 ln(factor) with attn_factor, so the key gets the quotient. */
 static tg_status put_yarn(tg_hf_values *m, const tg_json *rope) {
     double factor = 0, scale = 0, fast = 32, slow = 1;
     int64_t original = 0;
@@ -273,7 +316,8 @@ static tg_status put_yarn(tg_hf_values *m, const tg_json *rope) {
     return put_original(m, rope, &original);
 }
 
-/* A list of numbers above 0, one for each of n pairs. */
+/* A list of numbers above 0, one for each of n pairs. Each number is marked as asked for, since
+ * the list is a part of the object that want_known_rope goes through. */
 static tg_status put_factors(tg_hf_values *m, const tg_json *rope, const char *key, int kind,
                              size_t n) {
     const tg_json *list = tg_hf_member(m, rope, key), *v;
@@ -291,7 +335,9 @@ static tg_status put_factors(tg_hf_values *m, const tg_json *rope, const char *k
                    m->where, key, n);
 }
 
-/* Factors by the length of texts, and the scale that follows from how far they stretch it. */
+/* Factors by the length of texts (Ding et al. 2024), and the scale that follows from how far
+ * they stretch it: sqrt(1 + ln(factor) / ln(original)), where factor is the ratio of the context
+ * to the original one unless the file states it. The scale is written even where it is 1. */
 static tg_status put_longrope(tg_hf_values *m, const tg_json *rope, int64_t turned) {
     double factor = 0, scale = 0;
     int64_t original = 4096, most = 0;
@@ -307,7 +353,9 @@ static tg_status put_longrope(tg_hf_values *m, const tg_json *rope, int64_t turn
     return TG_OK;
 }
 
-/* What else stands in the object would belong to another kind of scaling. */
+/* What else stands in the object would belong to another kind of scaling, such as factors of a
+ * list in one of yarn. want_known looks at the members of the root alone, not at what is in
+ * them. */
 static tg_status want_known_rope(tg_hf_values *m, const tg_json *rope) {
     for (const tg_json *v = rope ? tg_json_first(rope) : NULL; v; v = tg_json_next(v))
         if (!m->asked[v - m->root] && tg_json_kind(v) != TG_JSON_NULL)
@@ -325,7 +373,9 @@ static tg_status want_whole_head(tg_hf_values *m, const tg_json *object) {
                    m->where, TG_JSON_SHOWN(partial));
 }
 
-/* Elements of a head that turn, where it may be a part. */
+/* Elements of a head that turn, where it may be a part; turned: their number, even, for
+ * put_longrope's lists. The newer object wins over the root, as its values do in all of this
+ * section. */
 static tg_status put_part(tg_hf_values *m, const tg_json *rope, int64_t *turned) {
     double part = m->family->part;
     int64_t head = 0;
@@ -343,6 +393,8 @@ static tg_status put_part(tg_hf_values *m, const tg_json *rope, int64_t *turned)
         (int)head, part);
 }
 
+/* The kind is "rope_type", or "type" in older files. The conditions beside a kind keep it from
+ * families that are not computed with it, such as Gemma: there it is refused, not tried. */
 static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, int64_t turned) {
     const tg_json *kind = tg_hf_member(m, rope, "rope_type"), *old = tg_hf_member(m, rope, "type");
     if (!kind) kind = old;
@@ -405,7 +457,9 @@ static tg_status put_rope(tg_hf_values *m) {
     return want_known_rope(m, all);
 }
 
-/* One layer of so many sees all; by a number, or by a list of all layers. */
+/* One layer of so many sees all; by a number, or by a list of all layers. transformers saves the
+ * number under a private name (with "_" in front) once it writes the list. A file that says
+ * nothing has the family's own period, and so has GGUF without the key. */
 static tg_status put_windows(tg_hf_values *m) {
     const tg_json *types = tg_hf_member(m, m->root, "layer_types");
     const tg_json *every = tg_hf_member(m, m->root, "sliding_window_pattern");
@@ -437,6 +491,10 @@ static tg_status put_windows(tg_hf_values *m) {
 
 /* ------------------------------------------------------------------------------- quantisation */
 
+/* MLX writes the same object under both keys. The number of bits is not taken from here: hf.c
+ * sees it from the shapes, which also hold where single layers have more bits than the others.
+ * quant_method is the mark of other libraries (GPTQ, AWQ, bitsandbytes), whose tensors mean
+ * something else. */
 static tg_status read_group(tg_hf_values *m, uint32_t *group) {
     const tg_json *q = tg_hf_member(m, m->root, "quantization");
     const tg_json *again = tg_hf_member(m, m->root, "quantization_config");
@@ -478,6 +536,7 @@ bool tg_hf_harmless(const tg_json *v) {
     return false;
 }
 
+/* The end of every reading: by now all that matters has been asked for. */
 static tg_status want_known(tg_hf_values *m) {
     for (const tg_json *v = tg_json_first(m->root); v; v = tg_json_next(v))
         if (!m->asked[v - m->root] && !tg_hf_harmless(v))
@@ -498,8 +557,9 @@ static size_t count_nodes(const tg_json *root) {
     return (size_t)(last - root) + 1;
 }
 
-/* A model that sees images has that of its texts in an object of its own. Of what stands beside it,
- * only what is known to belong to images may. *tie: as outside. */
+/* A model that sees images has that of its texts in an object of its own. Of what stands beside
+ * it, only what is known to belong to images may. *root becomes that object; *tie: as outside,
+ * for files that state it there alone. */
 static tg_status find_text(tg_hf_values *m, const tg_json **root, const tg_json **tie) {
     static const char *const beside[] = { "model_type",          "vision_config",
                                           "image_token_id",      "video_token_id",
@@ -522,6 +582,8 @@ static tg_status find_text(tg_hf_values *m, const tg_json **root, const tg_json 
     return TG_OK;
 }
 
+/* The order matters where one step needs another: the family names the keys, sizes come before
+ * options that depend on them, and want_known is last. */
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
                        uint32_t *group) {
     const tg_json *outside;

@@ -5,9 +5,17 @@
  *     META   {"family": "llama", "tool": ..}: for people, and for older readers' messages
  *     KVAL   u32 number of values, then each as a GGUF file has it (gguf.h); CRC
  *     TNSR   as ever, but element types are 128 + GGUF's numbers and shapes those of rows of blocks
+ *     DATA   bytes of tensors as a GGUF file has them, in chunks
+ *     CHNK   CRC-32C of each chunk
+ *     HASH   SHA-256 of all bytes before it
  *
  * The container is the one of runs: sections that tile the file, a CRC for each chunk, a hash over
  * all. So what a GGUF file cannot tell, that a byte of it has changed, is told here.
+ *
+ * Shapes are the one trap: TNSR has the slowest dimension first, as PyTorch does, and
+ * tg_gguf_tensor the fastest. Both directions turn them around, here and nowhere else.
+ *
+ * tgpt_v3.h has the container's layout, tgpt_v3.c reads it, tgpt_v3_writer.c writes it.
  */
 #include "io/tgpt_v3_gguf.h"
 
@@ -18,6 +26,9 @@
 
 /* -------------------------------------------------------------------------------------- reading */
 
+/* By the section KVAL, which runs lack. Nothing is proved yet: the number of sections is the
+ * file's claim, so entries are taken only as far as bytes were read. What is broken is named
+ * when the file is opened. */
 tg_status tg_tgpt3_is_gguf(tg_ctx *ctx, const char *path, bool *is) {
     uint8_t head[TGPT3_HEAD_BYTES + TGPT3_SECTIONS_MAX * TGPT3_ENTRY_BYTES];
     size_t n;
@@ -33,10 +44,13 @@ tg_status tg_tgpt3_is_gguf(tg_ctx *ctx, const char *path, bool *is) {
     return TG_OK;
 }
 
+/* Codes below 128 are elements of a run; those above are GGUF's, whose numbers begin with 0. */
 static bool type_of(uint32_t code, tg_dtype *type) {
     return code >= TGPT3_BLOCKS && tg_dtype_of_number(code - TGPT3_BLOCKS, type);
 }
 
+/* What tg_tgpt3_table asks of each entry. False refuses the file: an unknown type, or rows that
+ * are no whole blocks. The last dimension is the row. */
 static bool bytes_of(uint32_t code, const tg_file_tensor *t, uint64_t *bytes) {
     tg_dtype type;
     if (t->n_dims == 0 || !type_of(code, &type)) return false;
@@ -44,6 +58,7 @@ static bool bytes_of(uint32_t code, const tg_file_tensor *t, uint64_t *bytes) {
     return t->dim[t->n_dims - 1] % d->cols == 0 && tg_mul_u64(t->elems / d->cols, d->bytes, bytes);
 }
 
+/* Every entry of the table has been through bytes_of, so its type is known here. */
 static tg_status take_tensors(tg_file *f, const tgpt3_head *h, tg_gguf *g, tg_gguf_tensor **out,
                               uint32_t *n) {
     tg_file_tensor *table;
@@ -67,6 +82,9 @@ static tg_status take_tensors(tg_file *f, const tgpt3_head *h, tg_gguf *g, tg_gg
     return TG_OK;
 }
 
+/* Head, metadata, table and CRCs, all of them checked by their own CRC; of the tensors nothing
+ * is read. The arena goes from f to g and back by value: only one of the two may use it at a
+ * time, and on failure too it must end up with f, whose caller hands it over. */
 static tg_status take_all(tg_file *f, tg_gguf *g) {
     tgpt3_head h;
     tg_reader meta, kval;
@@ -97,7 +115,8 @@ static tg_status take_all(tg_file *f, tg_gguf *g) {
     return sorted;
 }
 
-/* tokenizer.json goes along as it was, under the key that GGUF files have for it. */
+/* tokenizer.json goes along as it was, under the key that GGUF files have for it. A file with
+ * GGUF's own arrays of tokens keeps to these. */
 static void find_tokenizer(tg_gguf *g) {
     const tg_gguf_value *v = tg_gguf_find(g, TG_GGUF_TOKENIZER_JSON);
     if (!v || v->type != TG_GGUF_STRING || tg_gguf_find(g, "tokenizer.ggml.tokens")) return;
@@ -105,6 +124,8 @@ static void find_tokenizer(tg_gguf *g) {
     g->tokenizer_bytes = v->text.n_bytes;
 }
 
+/* f is of this call alone; what it opened moves to *out, also on failure, so that one close
+ * frees it. */
 tg_status tg_tgpt3_open_gguf(tg_ctx *ctx, const char *path, tg_gguf *out) {
     tg_file f = { .ctx = ctx, .path = path };
     *out = (tg_gguf) { .ctx = ctx, .path = path, .version = 3, .n_files = 1 };
@@ -127,6 +148,8 @@ size_t tg_tgpt3_gguf_chunks(const tg_gguf *g) {
     return c->crc ? (size_t)((c->bytes - 1) / c->chunk_bytes + 1) : 0;
 }
 
+/* For several threads at once: the copy of the reader has the caller's context, and reads by
+ * offset. */
 tg_status tg_tgpt3_gguf_check_chunk(tg_ctx *ctx, const tg_gguf *g, size_t i, uint8_t *buffer) {
     const tg_gguf_checks *c = &g->checks;
     const uint64_t first = (uint64_t)i * c->chunk_bytes, left = c->bytes - first;
@@ -141,6 +164,7 @@ tg_status tg_tgpt3_gguf_check_chunk(tg_ctx *ctx, const tg_gguf *g, size_t i, uin
                                              i, c->crc[i], crc);
 }
 
+/* The hash is the last section, so all bytes before its offset have gone into sha. */
 static tg_status compare_hash(const tg_gguf *g, tg_sha256 *sha) {
     const uint64_t at = g->checks.hash_offset;
     uint8_t want[TG_SHA256_BYTES], have[TG_SHA256_BYTES];
@@ -174,6 +198,8 @@ tg_status tg_tgpt3_gguf_check(const tg_gguf *g, tg_tgpt3_checking *c, uint8_t *b
 
 /* -------------------------------------------------------------------------------------- writing */
 
+/* Declares all and writes none: the tensors' bytes are the caller's to write, in this order. On
+ * failure the writer is gone and no file is left. */
 tg_status tg_tgpt3_begin_gguf(tg_ctx *ctx, const char *path, const char *family,
                               const tg_buf *values, const tg_gguf_tensor *tensors, size_t n,
                               tg_tgpt3_writer **out) {
