@@ -2,9 +2,20 @@
 /*
  * normal.c - each normaliser is a pass from one buffer to the other.
  *
+ *     text -> buf[0] -> buf[1] -> buf[0] ..      a pass that would change nothing is left out
+ *
  * Composition works on stretches. A stretch begins at an ASCII character or at the beginning and
  * reaches to before the next ASCII character: nothing reorders or composes across that boundary,
  * since ASCII characters are starters and never the second half of a composition.
+ *
+ *     text        a  b  e  U+0301  c  d      "e" begins a stretch, since a mark follows it
+ *     stretch           |-------|
+ *     code              e  U+0301            decomposed, with combining classes 0 and 230
+ *     result            U+00E9               after reorder and compose
+ *
+ * Every pass is linear in the text, whatever it holds. tg_normal keeps its buffers from call to
+ * call, so that a long run of short texts allocates at its beginning only. The rules are Unicode's
+ * (UAX #15), the tables those of unicode.c.
  */
 #include "tok/normal.h"
 
@@ -16,6 +27,7 @@ void tg_normal_init(tg_normal *w, const tg_mem *mem) {
     tg_buf_init(&w->buf[1], mem);
 }
 
+/* The three arrays have one room, so one number frees them all. */
 static void free_codes(tg_normal *w) {
     const tg_mem *mem = &w->buf[0].mem;
     tg_free(mem, w->code, w->room * sizeof *w->code);
@@ -32,6 +44,7 @@ void tg_normal_deinit(tg_normal *w) {
     tg_buf_deinit(&w->buf[1]);
 }
 
+/* Errors of the buffer are sticky: tg_normal_apply asks once, after the pass. */
 static void put(tg_buf *out, uint32_t code) {
     char bytes[4];
     tg_buf_append(out, bytes, tg_uc_put(code, bytes));
@@ -39,8 +52,9 @@ static void put(tg_buf *out, uint32_t code) {
 
 /* ------------------------------------------------------------------------------ BERT's passes */
 
-/* White space becomes a blank, but for the controls among it that BERT's own list lacks (vertical
- * tab, form feed, next line): those go, with all other controls. */
+/* White space becomes a blank, but for the controls among it that BERT's own list lacks
+ * (vertical tab, form feed, next line): those go, with all other controls. A byte that is no
+ * UTF-8 comes as TG_UC_BYTE or more, and goes as the U+FFFD that BERT would have seen. */
 static void clean(const char *text, size_t n, tg_buf *out) {
     uint32_t code;
     for (size_t at = 0; at < n;) {
@@ -52,7 +66,8 @@ static void clean(const char *text, size_t n, tg_buf *out) {
     }
 }
 
-/* The blocks of ideographs that the first BERT knew. */
+/* The blocks of ideographs that the first BERT knew. Later blocks of Unicode are left out on
+ * purpose: BERT's list was never extended, and vocabularies were trained with it. */
 static bool ideograph(uint32_t c) {
     return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
            (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B81F) ||
@@ -72,6 +87,7 @@ static void space_ideographs(const char *text, size_t n, tg_buf *out) {
     }
 }
 
+/* Full mapping: one character may become two (U+0130 does). ASCII goes without the tables. */
 static void lower(const char *text, size_t n, tg_buf *out) {
     uint32_t code, low[2];
     for (size_t at = 0; at < n;) {
@@ -88,6 +104,7 @@ static void lower(const char *text, size_t n, tg_buf *out) {
 
 /* -------------------------------------------------------------- decomposition and composition */
 
+/* Doubles at least, so that n codes cost O(n) moves. */
 static void grow_codes(tg_normal *w, size_t more) {
     if (w->failed || w->n + more <= w->room) return;
     const tg_mem *mem = &w->buf[0].mem;
@@ -112,6 +129,7 @@ static void grow_codes(tg_normal *w, size_t more) {
     w->failed = true;
 }
 
+/* The order beside each code saves reorder() and compose() the table's look-up. */
 static void push_code(tg_normal *w, uint32_t code, bool compatibility) {
     uint32_t full[TG_UC_DECOMPOSED_MAX];
     const size_t n = tg_uc_decompose(code, compatibility, full);
@@ -140,6 +158,8 @@ static void sort_marks(tg_normal *w, size_t from, size_t to) {
     }
 }
 
+/* A run of marks ends at a starter, whose class is 0. Most runs are in order already, and are
+ * only looked at. */
 static void reorder(tg_normal *w) {
     for (size_t i = 0; i < w->n;) {
         size_t end = i;
@@ -152,8 +172,9 @@ static void reorder(tg_normal *w) {
     }
 }
 
-/* Canonical composition in place: a character joins the last starter unless one of its class or a
- * higher one stands between them. */
+/* Canonical composition in place: a character joins the last starter unless one of its class or
+ * a higher one stands between them (blocked). The write index n never passes the read index, and
+ * a starter that was joined stays where it is. */
 static void compose(tg_normal *w) {
     size_t n = 0, starter = SIZE_MAX;
     for (size_t i = 0; i < w->n; i++) {
@@ -173,6 +194,8 @@ static void compose(tg_normal *w) {
     w->n = n;
 }
 
+/* Accents are stripped of decomposed text, which is not composed again, as BERT's own code has
+ * it. */
 static void end_stretch(tg_normal *w, unsigned how, tg_buf *out) {
     reorder(w);
     if (how != TG_TOK_STRIP_ACCENTS) compose(w);
@@ -201,6 +224,7 @@ static void recompose(tg_normal *w, unsigned how, const char *text, size_t n, tg
 
 /* ---------------------------------------------------------------------- SentencePiece's passes */
 
+/* Blanks are ASCII here: marks for them come in a later pass. */
 static void squeeze(const char *text, size_t n, tg_buf *out) {
     while (n > 0 && text[n - 1] == ' ') n--;
     for (size_t at = 0; at < n; at++) {
@@ -225,6 +249,7 @@ static void mark_blanks(const char *text, size_t n, tg_buf *out) {
 
 /* ----------------------------------------------------------------------------------- all of it */
 
+/* PREFIX_MISSING comes here as PREFIX_BLANK: idle() has seen that it is missing. */
 static void pass(tg_normal *w, unsigned flag, const char *text, size_t n, tg_buf *out) {
     switch (flag) {
     case TG_TOK_CLEAN: clean(text, n, out); break;
@@ -263,6 +288,8 @@ static bool idle(unsigned flag, const char *text, size_t n) {
     }
 }
 
+/* From flag to flag in the order of their numbers, which is part of the format (tok.h). A
+ * failure leaves w fit for the next call. */
 tg_status tg_normal_apply(tg_ctx *ctx, tg_normal *w, unsigned flags, const char **text, size_t *n) {
     size_t turn = 0;
     for (unsigned flag = TG_TOK_CLEAN; flag <= TG_TOK_BLANK_MARK; flag <<= 1) {

@@ -2,9 +2,26 @@
 /*
  * tok.c - making a tokenizer of a description, and the way of a text through it.
  *
+ *     text -> raw trie -> normaliser -> cooked trie -> splitter -> model -> ids
+ *             cut_out     normal.c      cut_out        split.c     bpe.c, unigram.c, wordpiece.c
+ *
  * Strings of control and user-defined tokens are found first, leftmost and longest, as a trie is
  * walked from each place. SentencePiece looks for user-defined ones after its normaliser, where
  * blanks are marks, so those are in a trie of their own ("cooked").
+ *
+ * Each token has two strings, which differ:
+ *
+ *     model        piece, as the file spells it     out, what it adds to a text
+ *     BYTE_BPE     "Ġthe" (GPT-2's alphabet)        " the": bytes, perhaps no UTF-8
+ *     SCORE_BPE,   "▁the" (U+2581)                  " the"
+ *     UNIGRAM
+ *     WORDPIECE    "the", "##ing"                   " the", "ing"
+ *     any          "<0x0A>" of type BYTE            one byte
+ *     any          a control token                  nothing
+ *
+ * All that a tg_tok owns lies in its arena and is read-only once tg_tok_new is through; what a
+ * call needs beside it is in its tg_tok_work. A description is checked here, whatever file it
+ * comes from (tok_json.c, load/vocabulary.c), so that models can index without a look.
  */
 #include "tok/tok_inside.h"
 
@@ -23,10 +40,13 @@ void tg_ids_deinit(tg_ids *ids) {
     ids->n = ids->room = 0;
 }
 
+/* Counts past its room: the caller sees from n how much room the ids would have taken. */
 tg_ids tg_ids_lend(int32_t *id, size_t room) {
     return (tg_ids) { .id = id, .room = room, .lent = true };
 }
 
+/* Growth by half: n pushes copy O(n) ids in all. `last` is kept beside the ids, since a lent
+ * array may not have kept the id itself. */
 tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id) {
     if (ids->n == ids->room && !ids->lent) {
         const size_t room = ids->room ? ids->room + ids->room / 2 : 64;
@@ -44,6 +64,7 @@ tg_status tg_ids_push(tg_ctx *ctx, tg_ids *ids, int32_t id) {
 
 tg_status tg_tok_push(tg_tok_work *w, int32_t id) { return tg_ids_push(w->ctx, w->ids, id); }
 
+/* All bytes or none: half a character in tokens of bytes would be decoded as U+FFFD. */
 static tg_status push_bytes(tg_tok_work *w, const char *bytes, size_t n, bool *all) {
     *all = true;
     for (size_t i = 0; i < n; i++) *all = *all && w->tok->byte_id[(uint8_t)bytes[i]] >= 0;
@@ -64,7 +85,8 @@ tg_status tg_tok_push_unknown(tg_tok_work *w, const char *bytes, size_t n) {
     if (t->model == TG_TOK_BYTE_BPE && t->byte_id[0xef] >= 0 && t->byte_id[0xbf] >= 0 &&
         t->byte_id[0xbd] >= 0)
         return TG_OK;
-    /* GGUF names one for byte-level vocabularies, too, which is the token that ends texts. */
+    /* GGUF names an unknown token for byte-level vocabularies, too; it is the token that ends
+     * texts, which must not come out of a text. */
     if (t->unknown < 0 || t->model == TG_TOK_BYTE_BPE) {
         return tg_fail(w->ctx, TG_E_FORMAT,
                        "tokenizer: want a token for byte 0x%02x or an unknown token, have neither",
@@ -74,6 +96,7 @@ tg_status tg_tok_push_unknown(tg_tok_work *w, const char *bytes, size_t n) {
     return tg_tok_push(w, t->unknown);
 }
 
+/* A control token that a text happens to spell is thus never built by merges. */
 int32_t tg_tok_find_normal(const tg_tok *tok, const char *bytes, size_t n) {
     const int32_t id = tg_piece_find(&tok->by_piece, bytes, n);
     if (id < 0) return -1;
@@ -86,6 +109,13 @@ static bool printable(uint32_t c) {
     return (c >= 0x21 && c <= 0x7E) || (c >= 0xA1 && c <= 0xAC) || (c >= 0xAE && c <= 0xFF);
 }
 
+/*
+ * GPT-2's own table, written as ranges: its bytes of white space and controls have to be
+ * printable characters, so that merges can be lines of a text file.
+ *
+ *     byte    00..20      21..7E    7F..A0      A1..AC    AD      AE..FF
+ *     char    0100..0120  itself    0121..0142  itself    0143    itself
+ */
 uint32_t tg_alphabet_char(uint8_t byte) {
     if (printable(byte)) return byte;
     return byte <= 0x20 ? 0x100u + byte : byte <= 0xA0 ? 0x121u + byte - 0x7F : 0x143u;
@@ -105,6 +135,7 @@ void tg_tok_desc_init(tg_tok_desc *d) {
 
 /* ---------------------------------------------------------------------------- checks of a file */
 
+/* -1 says that there is none; a loader that found a bad number hands over another negative one. */
 static tg_status check_id(tg_ctx *ctx, const char *name, int32_t id, size_t n) {
     if (id >= -1 && (id < 0 || (size_t)id < n)) return TG_OK;
     return tg_fail(ctx, TG_E_FORMAT, "tokenizer: %s: want an id below %zu, have %ld", name, n,
@@ -123,6 +154,8 @@ static tg_status check_ids(tg_ctx *ctx, const tg_tok_desc *d, size_t n) {
     return TG_OK;
 }
 
+/* Types come from files as numbers. UNIGRAM adds scores up and SCORE_BPE sorts by them: a NaN
+ * would make both depend on the order of comparisons. */
 static tg_status check_piece(tg_ctx *ctx, const tg_tok_desc *d, size_t i) {
     if (d->types && (d->types[i] < TG_TOK_NORMAL || d->types[i] > TG_TOK_BYTE)) {
         return tg_fail(ctx, TG_E_FORMAT, "tokenizer: piece %zu: want a type of 1..6, have %u", i,
@@ -135,6 +168,9 @@ static tg_status check_piece(tg_ctx *ctx, const tg_tok_desc *d, size_t i) {
     return TG_OK;
 }
 
+/* Bounds of the tables to come: 2^24 pieces, as their hash table holds that many, 2^26 merges,
+ * and pieces of less than 2 GiB together, since offsets are 32 bits and outs need a little more
+ * room than pieces. */
 static tg_status check(tg_ctx *ctx, const tg_tok_desc *d) {
     if ((unsigned)d->model >= TG_TOK_MODEL_COUNT || (unsigned)d->split >= TG_TOK_SPLIT_COUNT) {
         return tg_fail(ctx, TG_E_ARG, "tokenizer: want a model and a split, have %d and %d",
@@ -165,6 +201,8 @@ static tg_status check(tg_ctx *ctx, const tg_tok_desc *d) {
 
 /* ------------------------------------------------------------------------------ making tables */
 
+/* Room for n strings of n_bytes together, each with a zero behind it, which strings_get does not
+ * count. at[0] is 0. */
 static tg_status strings_new(tg_ctx *ctx, tg_arena *arena, size_t n, size_t n_bytes,
                              tg_strings *out) {
     out->n = n;
@@ -173,7 +211,8 @@ static tg_status strings_new(tg_ctx *ctx, tg_arena *arena, size_t n, size_t n_by
     return out->bytes && out->at ? TG_OK : tg_fail_memory(ctx, "tokenizer", n_bytes);
 }
 
-/* "<0x0A>" */
+/* "<0x0A>" to 10; -1: another spelling. SentencePiece writes upper-case digits, and others would
+ * be an ordinary piece. */
 static int byte_of(const tg_tok_text *p) {
     static const char digits[] = "0123456789ABCDEF";
     if (p->n_bytes != 6 || memcmp(p->bytes, "<0x", 3) != 0 || p->bytes[5] != '>') return -1;
@@ -182,7 +221,10 @@ static int byte_of(const tg_tok_text *p) {
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
 }
 
-/* Spelled in GPT-2's alphabet throughout? Then those bytes go to out; else nothing does. */
+/* Spelled in GPT-2's alphabet throughout? Then those bytes go to out; else nothing does. Some
+ * added pieces of byte-level vocabularies are plain text that happens to be outside the
+ * alphabet; those stand for their own bytes. out has room for the spelling, which is never
+ * shorter. */
 static bool from_alphabet(const tg_tok_text *p, char *out, size_t *n) {
     size_t used = 0;
     for (size_t at = 0; at < p->n_bytes;) {
@@ -196,6 +238,8 @@ static bool from_alphabet(const tg_tok_text *p, char *out, size_t *n) {
     return true;
 }
 
+/* The way back of TG_TOK_BLANK_MARK. The search begins behind the first byte, so each turn of
+ * the loop takes one byte at least: the mark's first byte begins other characters, too. */
 static size_t blanks_for_marks(const char *text, size_t n, char *out) {
     size_t used = 0, end;
     for (size_t at = 0; at < n; at = end) {
@@ -212,7 +256,10 @@ static size_t blanks_for_marks(const char *text, size_t n, char *out) {
     return used;
 }
 
-/* What a token adds to a text; never longer than its spelling and one byte, but for U+FFFD. */
+/* What a token adds to a text; never longer than its spelling and one byte, but for U+FFFD. It
+ * also fills byte_id, with the first token that stands for a byte alone: tokens of type BYTE, or
+ * pieces of one letter of the alphabet. WordPiece's blank in front of a word stands for the
+ * boundary that its words had; tg_tok_first_blank says when to leave it out. */
 static tg_status make_out(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i, char *out,
                           size_t *n) {
     const tg_tok_text *p = &d->pieces[i];
@@ -253,8 +300,10 @@ static tg_status make_out(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, size_t i
     return TG_OK;
 }
 
-/* Long texts are looked through faster than many short ones: so first all pieces as one, which are
- * UTF-8 if that is, and none begins with what goes on. */
+/* Long texts are looked through faster than many short ones: so first all pieces as one, which
+ * are UTF-8 if that is, and none begins with a byte that continues a character. The zero behind
+ * each piece ends what a piece leaves unfinished. Only a failure is looked up piece by piece,
+ * for the message. */
 static tg_status check_utf8(tg_ctx *ctx, const tg_strings *s) {
     bool goes_on = false;
     for (size_t i = 0; i < s->n; i++) goes_on |= ((uint8_t)s->bytes[s->at[i]] & 0xc0) == 0x80;
@@ -267,6 +316,9 @@ static tg_status check_utf8(tg_ctx *ctx, const tg_strings *s) {
     return tg_fail(ctx, TG_E_FORMAT, "tokenizer: piece %zu: want UTF-8, have other bytes", i);
 }
 
+/* `most` bounds the outs: U+FFFD has three bytes, a word of WordPiece a blank more than its
+ * spelling. A byte-level vocabulary with tokens of type BYTE has pieces whose spelling says
+ * nothing of their length in a text, so `longest` is given up there. */
 static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     size_t total = 0, most = 0;
     for (size_t i = 0; i < t->n; i++) {
@@ -296,8 +348,10 @@ static tg_status make_strings(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     return tg_piece_table_make(ctx, &t->arena, &t->pieces, &t->by_piece);
 }
 
-/* Neighbours within what normal pieces stand for. Byte-level pieces hold bytes, others characters
- * (with marks for blanks, as in the text that is merged). */
+/* Neighbours within what normal pieces stand for: a Bloom filter with one hash, 2^21 bits, 256
+ * KiB. A 0 proves that no token spans the two, which lets bpe.c and unigram.c cut there; a 1 may
+ * be chance and costs only time. Byte-level pieces hold bytes, others characters (with marks for
+ * blanks, as in the text that is merged). */
 static tg_status make_joins(tg_ctx *ctx, tg_tok *t) {
     const size_t bytes = (size_t)1 << TG_JOIN_BITS >> 3;
     t->joins = tg_arena_alloc(&t->arena, bytes);
@@ -338,6 +392,9 @@ static tg_status spelling(tg_ctx *ctx, const tg_tok *t, const tg_tok_desc *d, si
     return tg_normal_apply(ctx, normal, flags, text, n);
 }
 
+/* Twice over the tokens: the first pass counts bytes, which bound the nodes of each trie.
+ * first[] says of each byte whether a string begins with it, so that most places of a text are
+ * passed without a step in the trie. */
 static tg_status fill_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d, tg_normal *normal) {
     tg_trie *trie[2] = { &t->raw, &t->cooked };
     bool *first[2] = { t->raw_first, t->cooked_first };
@@ -369,6 +426,8 @@ static tg_status make_tries(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     return status;
 }
 
+/* Strings first, which all else is made of; joins and merges need the types and outs. Where
+ * tokens are bytes, piece, out and id are one. */
 static tg_status make(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     if (t->model == TG_TOK_RAW_BYTES) {
         for (int b = 0; b < 256; b++) t->byte_id[b] = b;
@@ -393,6 +452,8 @@ static tg_status make(tg_ctx *ctx, tg_tok *t, const tg_tok_desc *d) {
     }
 }
 
+/* BERT's files name cls and sep where others name bos and eos, with the same part to play: what
+ * is put around a text. The description's arrays are borrowed for this call alone. */
 tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out) {
     *out = NULL;
     TG_TRY(check(ctx, d));
@@ -424,6 +485,8 @@ tg_status tg_tok_new(tg_ctx *ctx, const tg_tok_desc *d, tg_tok **out) {
     return TG_OK;
 }
 
+/* A tokenizer that adds eos to texts keeps its own: that one was trained as the end of a text,
+ * while the list is of what ends a turn. */
 tg_status tg_tok_set_ends(tg_ctx *ctx, tg_tok *t, const char *name, const int32_t *ids, size_t n) {
     if (n > TG_TOK_ENDS_MAX)
         return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %d tokens that end a text, have %zu",
@@ -448,6 +511,7 @@ void tg_tok_free(tg_tok *t) {
 
 /* ---------------------------------------------------------------------------------- encoding */
 
+/* Words follow on each other without gaps, so every byte is encoded. */
 static tg_status encode_words(tg_tok_work *w, const char *text, size_t n) {
     tg_splitter s = { .rule = w->tok->split, .text = text, .n = n };
     size_t from;
@@ -484,7 +548,10 @@ static int32_t match(const tg_tok *t, const tg_trie *trie, bool control, const c
 
 typedef tg_status (*encode_fn)(tg_tok_work *w, const char *text, size_t n);
 
-/* The text between the strings of a trie goes to `between`, the strings' ids are pushed. */
+/* The text between the strings of a trie goes to `between`, the strings' ids are pushed. At most
+ * the longest string of the trie is walked from each place. A template's own bytes and
+ * somebody's words are told apart by w->words, which lies beside the raw text: a user who types
+ * "<|im_end|>" gets its letters, not the token. */
 static tg_status cut_out(tg_tok_work *w, const tg_trie *trie, const bool *first, bool control,
                          const char *text, size_t n, encode_fn between) {
     size_t from = 0;
@@ -505,6 +572,8 @@ static tg_status cut_out(tg_tok_work *w, const tg_trie *trie, const bool *first,
     return n > from ? between(w, text + from, n - from) : TG_OK;
 }
 
+/* What is between raw tokens is normalised alone, each stretch as a text of its own: a prefix
+ * blank comes before each. */
 static tg_status encode_raw(tg_tok_work *w, const char *text, size_t n) {
     const tg_tok *t = w->tok;
     TG_TRY(tg_normal_apply(w->ctx, &w->normal, t->normal, &text, &n));
@@ -519,6 +588,8 @@ static tg_status encode(tg_tok_work *w, const char *text, size_t n, unsigned fla
     return TG_OK;
 }
 
+/* The bound keeps offsets in 32 bits, also after a normaliser has made the text longer. On
+ * failure ids has what it had; all scratch is freed here, whoever grew it. */
 static tg_status encode_all(tg_ctx *ctx, const tg_tok *tok, const char *text, const char *words,
                             size_t n_bytes, unsigned flags, tg_ids *ids) {
     if (n_bytes > UINT32_MAX / 8) {
@@ -542,6 +613,7 @@ tg_status tg_tok_encode(tg_ctx *ctx, const tg_tok *tok, const char *text, size_t
     return encode_all(ctx, tok, text, NULL, n_bytes, flags, ids);
 }
 
+/* Templates write bos themselves where a model wants it, hence no TG_TOK_ENDS. */
 tg_status tg_tok_encode_chat(tg_ctx *ctx, const tg_tok *tok, const char *text, const char *words,
                              size_t n_bytes, tg_ids *ids) {
     return encode_all(ctx, tok, text, words, n_bytes, TG_TOK_SPECIAL, ids);

@@ -2,14 +2,23 @@
 /*
  * tok_json.c - reads tokenizer.json, as Hugging Face's tokenizers write it.
  *
- * The file describes a pipeline of parts with free parameters. What is known here are the pipelines
- * that models in use have; each part is recognised as a whole, and one that is not known is refused
- * by its name rather than left out, for a tokenizer that is nearly right is wrong.
+ * The file describes a pipeline of parts with free parameters. What is known here are the
+ * pipelines that models in use have; each part is recognised as a whole, and one that is not known
+ * is refused by its name rather than left out, for a tokenizer that is nearly right is wrong.
  *
- *     added_tokens    -> types and ids beyond the model's        normalizer    -> d->normal
- *     pre_tokenizer   -> d->split, byte-level or not             model         -> pieces, merges
- *     post_processor  -> bos and eos                             decoder       follows from the
- * rest
+ *     added_tokens      types, and ids beyond the model's
+ *     normalizer        d->normal
+ *     pre_tokenizer     d->split, byte-level or not
+ *     model             pieces, scores, merges
+ *     post_processor    bos and eos
+ *     decoder           nothing: it follows from the rest
+ *
+ * A part may be null or missing, which is the same; it may be one object, or a Sequence of
+ * several. Regular expressions are compared as text and never run: a file cannot make the program
+ * spend time on a pattern of its own.
+ *
+ * Everything lies in the loader's arena, and strings in the parsed document there, until
+ * tg_tok_new has made its tables; then all of it goes. tok_write.c is the way back.
  */
 #include "base/json.h"
 #include "tok/tok_inside.h"
@@ -17,6 +26,8 @@
 /* Ids may leave gaps, but a huge one must not make a huge table. */
 enum { GAPS_MAX = 1 << 16 };
 
+/* pieces, types, scores and cooked are the arrays of d, each [d.n_tokens], which are still
+ * written to. */
 typedef struct loader {
     tg_ctx *ctx;
     const char *name;
@@ -30,6 +41,7 @@ typedef struct loader {
     bool byte_level, byte_fallback;
 } loader;
 
+/* what is shown as far as it is a text; an object would be longer than any message. */
 static tg_status refuse(loader *l, const char *part, const tg_json *what) {
     const char *text = what && tg_json_kind(what) == TG_JSON_STRING ? what->u.text : "another form";
     return tg_fail(l->ctx, TG_E_UNSUPPORTED,
@@ -60,13 +72,16 @@ static bool has_text(const tg_json *v, const char *key) {
 
 /* ------------------------------------------------------------------------------- normalizer */
 
+/* Flags are applied in the order of their numbers (tok.h), so a file whose parts come in another
+ * order, or twice, means something else. */
 static tg_status add_normal(loader *l, unsigned flag, const tg_json *part) {
-    /* Ours run in the order of the flags; a file that has them otherwise means something else. */
     if (l->d.normal >= flag) return refuse(l, "normalizer, order", member(part, "type"));
     l->d.normal |= flag;
     return TG_OK;
 }
 
+/* It is the only part that sets several flags, and stands alone in the files that have it.
+ * Accents are stripped by default only where letters are made small: BERT's own rule. */
 static tg_status read_bert_normalizer(loader *l, const tg_json *v) {
     const bool lower = is_true(v, "lowercase");
     const tg_json *strip = member(v, "strip_accents"); /* null: as lowercase */
@@ -77,12 +92,15 @@ static tg_status read_bert_normalizer(loader *l, const tg_json *v) {
     return TG_OK;
 }
 
+/* Llama's and Gemma's way to mark blanks; other replacements are refused. */
 static bool replaces_blanks(const tg_json *v) {
     const tg_json *pattern = member(v, "pattern"), *content = member(v, "content");
     const tg_json *string = member(pattern, "String");
     return string && content && tg_json_is(string, " ") && tg_json_is(content, TG_BLANK_MARK);
 }
 
+/* One part. "Prepend" puts the mark in front before blanks are replaced, so a blank that is
+ * marked later is the same. */
 static tg_status read_normalizer(loader *l, const tg_json *v) {
     if (is_type(v, "NFC")) return add_normal(l, TG_TOK_NFC, v);
     if (is_type(v, "NFKC")) return add_normal(l, TG_TOK_NFKC, v);
@@ -118,6 +136,8 @@ const char *tg_tok_split_pattern(tg_tok_split split) {
     return NULL;
 }
 
+/* Isolated: what matches is a word, and what lies between is one, too. With another behaviour
+ * the same pattern cuts otherwise. A second pattern would cut what the first has left. */
 static tg_status read_split(loader *l, const tg_json *v) {
     const tg_json *pattern = member(v, "pattern"), *behavior = member(v, "behavior");
     const tg_json *regex = member(pattern, "Regex"), *string = member(pattern, "String");
@@ -133,6 +153,9 @@ static tg_status read_split(loader *l, const tg_json *v) {
     return refuse(l, "pre_tokenizer, pattern", regex ? regex : string);
 }
 
+/* GPT-2's own pre-tokenizer: it cuts by GPT-2's rule unless use_regex is off, as it is behind a
+ * Split (Llama 3, Qwen). SmolLM's files put Digits before it, and then its rule holds for what
+ * is between. */
 static tg_status read_byte_level(loader *l, const tg_json *v) {
     if (is_true(v, "add_prefix_space")) TG_TRY(add_normal(l, TG_TOK_PREFIX_MISSING, v));
     l->byte_level = true;
@@ -146,6 +169,8 @@ static tg_status read_byte_level(loader *l, const tg_json *v) {
     return TG_OK;
 }
 
+/* SentencePiece's blanks. Older files have add_prefix_space where newer ones have
+ * prepend_scheme; "first" (only before the first word of a text) is refused. */
 static tg_status read_metaspace(loader *l, const tg_json *v) {
     const tg_json *scheme = member(v, "prepend_scheme"), *mark = member(v, "replacement");
     const bool old = !scheme && is_true(v, "add_prefix_space");
@@ -158,6 +183,7 @@ static tg_status read_metaspace(loader *l, const tg_json *v) {
     return add_normal(l, TG_TOK_BLANK_MARK, v);
 }
 
+/* BertPreTokenizer's rule is part of WordPiece here (wordpiece.c), so it says nothing more. */
 static tg_status read_pre_tokenizer(loader *l, const tg_json *v) {
     if (is_type(v, "ByteLevel")) return read_byte_level(l, v);
     if (is_type(v, "Split")) return read_split(l, v);
@@ -186,6 +212,8 @@ static tg_status each_part(loader *l, const tg_json *v, const char *list_key,
 
 /* ------------------------------------------------------------------------------------ pieces */
 
+/* Each id once. A piece of the vocabulary may be repeated by added_tokens under the same id and
+ * with the same text: that gives it its type. */
 static tg_status put_piece(loader *l, uint64_t id, const tg_json *text, const char *bytes,
                            uint32_t n_bytes, uint8_t type) {
     if (id >= l->d.n_tokens) {
@@ -217,7 +245,8 @@ static tg_status read_vocab_object(loader *l, const tg_json *vocab) {
     return TG_OK;
 }
 
-/* Unigram: [["piece", score]], ids by place. */
+/* Unigram: [["piece", score]], ids by place. Scores are logarithms of probabilities, so
+ * tg_tok_new wants them finite. */
 static tg_status read_vocab_list(loader *l, const tg_json *vocab) {
     uint64_t id = 0;
     for (const tg_json *v = tg_json_first(vocab); v; v = tg_json_next(v), id++) {
@@ -236,7 +265,9 @@ static tg_status read_vocab_list(loader *l, const tg_json *vocab) {
     return TG_OK;
 }
 
-/* Room for all ids: the model's own and those that are added behind them. */
+/* Room for all ids: the model's own and those that are added behind them. The greatest id
+ * decides how much; it is the file's claim, so it must not be further from the number of tokens
+ * than GAPS_MAX. Ids that nobody takes stay UNUSED with an empty text. */
 static tg_status reserve_ids(loader *l, const tg_json *vocab, const tg_json *added) {
     uint64_t most = 0, id;
     for (const tg_json *v = tg_json_first(vocab); v; v = tg_json_next(v)) {
@@ -273,6 +304,9 @@ static tg_status reserve_ids(loader *l, const tg_json *vocab, const tg_json *add
     return TG_OK;
 }
 
+/* special tokens are found only where a template wrote them, others in every text. Stripping of
+ * white space beside a token would change the text around it, which no trie can do, so it is
+ * refused. */
 static tg_status read_added(loader *l, const tg_json *added) {
     for (const tg_json *v = added ? tg_json_first(added) : NULL; v; v = tg_json_next(v)) {
         const tg_json *content, *number;
@@ -290,7 +324,8 @@ static tg_status read_added(loader *l, const tg_json *added) {
     return TG_OK;
 }
 
-/* Numbers without a piece have an empty one, which is nobody's name. */
+/* Numbers without a piece have an empty one, which is nobody's name. Linear, as it is asked a
+ * handful of times a file. */
 static int32_t id_of(const loader *l, const tg_json *text) {
     if (!text || tg_json_kind(text) != TG_JSON_STRING || text->length == 0) return -1;
     for (size_t i = 0; i < l->d.n_tokens; i++) {
@@ -304,7 +339,8 @@ static int32_t id_of(const loader *l, const tg_json *text) {
 
 /* ------------------------------------------------------------------------------------- model */
 
-/* "left right", or ["left", "right"]: pieces may hold blanks in the second form alone. */
+/* "left right", or ["left", "right"]: pieces may hold blanks in the second form alone, which
+ * tokenizers writes since 2024. Both halves point into the document. */
 static tg_status read_merge(loader *l, const tg_json *v, tg_tok_text half[2]) {
     const tg_json *left = tg_json_first(v), *right = left ? tg_json_next(left) : NULL;
     if (tg_json_kind(v) == TG_JSON_ARRAY && v->count == 2 && tg_json_kind(left) == TG_JSON_STRING &&
@@ -325,6 +361,8 @@ static tg_status read_merge(loader *l, const tg_json *v, tg_tok_text half[2]) {
     return TG_OK;
 }
 
+/* The rank of a merge is its place. Whether halves and their join are pieces is checked where
+ * the table of pairs is made (bpe.c). */
 static tg_status read_bpe(loader *l, const tg_json *m) {
     const tg_json *merges;
     if (has_text(m, "continuing_subword_prefix") || has_text(m, "end_of_word_suffix") ||
@@ -345,6 +383,7 @@ static tg_status read_bpe(loader *l, const tg_json *m) {
     return TG_OK;
 }
 
+/* wordpiece.c has "##" and the limit of 100 characters built in, as all BERTs do. */
 static tg_status read_wordpiece(loader *l, const tg_json *m) {
     const tg_json *prefix = member(m, "continuing_subword_prefix");
     const tg_json *limit = member(m, "max_input_chars_per_word");
@@ -368,6 +407,9 @@ static void mark_bytes(loader *l) {
     }
 }
 
+/* The vocabulary comes before added tokens, which may repeat it; types of bytes come between, so
+ * that an added token of such a spelling keeps its own. The unknown token is one by its type,
+ * too, unless added_tokens gave it another. */
 static tg_status read_model(loader *l) {
     const tg_json *m = l->model, *vocab = member(m, "vocab");
     const tg_json *added = member(l->root, "added_tokens");
@@ -402,7 +444,8 @@ static tg_status read_model(loader *l) {
 
 /* --------------------------------------------------------------------------- post_processor */
 
-/* A template has at most one special token on each side of the text. */
+/* A template has at most one special token on each side of the text. What is before the text is
+ * bos, what is behind is eos. The template for pairs of texts is not used. */
 static tg_status read_template(loader *l, const tg_json *v) {
     const tg_json *single;
     TG_TRY(tg_json_want(l->ctx, v, "single", TG_JSON_ARRAY, &single));
@@ -422,12 +465,14 @@ static tg_status read_template(loader *l, const tg_json *v) {
     return TG_OK;
 }
 
-/* ["[SEP]", 102] */
+/* ["[SEP]", 102]: by the text; the number is not looked at. */
 static int32_t named_id(const loader *l, const tg_json *v, const char *key) {
     const tg_json *pair = member(v, key);
     return pair ? id_of(l, tg_json_first(pair)) : -1;
 }
 
+/* It says what TG_TOK_ENDS adds, nothing of what ends a text when it is drawn: load/vocabulary.c
+ * adds that. */
 static tg_status read_post_processor(loader *l, const tg_json *v) {
     if (is_type(v, "ByteLevel")) return TG_OK; /* about offsets alone */
     if (is_type(v, "TemplateProcessing")) return read_template(l, v);
@@ -442,6 +487,8 @@ static tg_status read_post_processor(loader *l, const tg_json *v) {
     return refuse(l, "post_processor", member(v, "type"));
 }
 
+/* The order is that of the pipeline, and matters: read_split asks what the normalizer has done,
+ * read_bpe whether the pre-tokenizer was byte-level, the post-processor looks ids up. */
 static tg_status load(loader *l, const char *text, size_t n_bytes, tg_tok **out) {
     TG_TRY(tg_json_parse(l->ctx, &l->arena, l->name, text, n_bytes, NULL, &l->root));
     TG_TRY(tg_json_want(l->ctx, l->root, "model", TG_JSON_OBJECT, &l->model));
@@ -452,7 +499,7 @@ static tg_status load(loader *l, const char *text, size_t n_bytes, tg_tok **out)
     return tg_tok_new(l->ctx, &l->d, out);
 }
 
-/* Of {"truncation": {"max_length": N, ..}}; null: none. */
+/* Of {"truncation": {"max_length": N, ..}}; null: none. 2^31 - 1 and above stand for no limit. */
 static tg_status read_truncation(loader *l, tg_tok *tok) {
     const tg_json *truncation = member(l->root, "truncation"), *number;
     uint64_t most;
