@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * vocabulary.c - tokenizers out of files: the arrays of a GGUF file's metadata, or tokenizer.json.
+ *
+ *     tg_vocabulary_open     path     GGUF, folder, zip, .tinygpt with metadata: its keys
+ *                                     a file that begins with '{': tokenizer.json
+ *                                     anything else: *out stays NULL
+ *     tg_vocabulary_keys     bytes    the section KEYS of a run
+ *     tg_vocabulary_gguf     tg_gguf  of a model that is open: tokenizer.json first, else arrays
+ *     tg_vocabulary_bytes             256 tokens, id = byte
+ *
+ * A tokenizer that was opened from a file keeps the metadata it came from (load/keys.h), so that a
+ * model trained with it can be written with its vocabulary. One that belongs to a model borrows
+ * nothing of the file either: tg_tok_new copies.
+ *
+ * Arrays of GGUF are read as llama.cpp reads them, with what it assumes where a key is missing;
+ * names of models and splitters are tok_gguf.c's. All bounds of pieces, scores and ids are
+ * tg_tok_new's; here arrays are held against each other and against the model's rows.
  */
 #include "load/vocabulary.h"
 
@@ -12,11 +27,14 @@ enum { JSON_LIMIT = 256 << 20 };
 
 /* ------------------------------------------------------------------------------------- GGUF */
 
+/* A piece of 4 GiB is cut to a length that tg_tok_new refuses. */
 static tg_tok_text text_of(tg_gguf_string s) {
     return (tg_tok_text) { s.bytes, s.n_bytes < UINT32_MAX ? (uint32_t)s.n_bytes : UINT32_MAX };
 }
 
-/* "left right": the blank that is not the first byte of either part. */
+/* "left right": the blank that is not the first byte of either part. A piece of GPT-2's alphabet
+ * holds no blank; one of another vocabulary may begin with one. Without any, the right half is
+ * empty, which is no piece, so tg_tok_new refuses the merge. */
 static void split_merge(tg_gguf_string s, tg_tok_text out[2]) {
     size_t blank = 1;
     while (blank < s.n_bytes && s.bytes[blank] != ' ') blank++;
@@ -34,6 +52,8 @@ typedef struct arrays {
     size_t n, n_merges;
 } arrays;
 
+/* types and scores have one for each token, merges any number. n_tokens 0: there is no model to
+ * agree with. */
 static tg_status find_arrays(const tg_gguf *g, size_t n_tokens, arrays *a) {
     TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.tokens", TG_GGUF_STRING, &a->tokens));
     TG_TRY(tg_gguf_get_array(g, "tokenizer.ggml.token_type", TG_GGUF_I32, &a->types));
@@ -51,7 +71,9 @@ static tg_status find_arrays(const tg_gguf *g, size_t n_tokens, arrays *a) {
                    a->scores ? a->scores->count : 0);
 }
 
-/* Pieces, types, scores and merges of the description; strings point into the file's metadata. */
+/* Pieces, types, scores and merges of the description; strings point into the file's metadata,
+ * arrays lie in the arena. Elements are read byte by byte, since they are not aligned in the
+ * file. */
 static tg_status describe(const tg_gguf *g, size_t n_tokens, tg_arena *arena, tg_tok_desc *d) {
     arrays a = { .n = 0 };
     TG_TRY(find_arrays(g, n_tokens, &a));
@@ -98,7 +120,9 @@ static tg_status want_added(const tg_gguf *g, const char *flag, const char *name
     return TG_OK;
 }
 
-/* SentencePiece's numbers where a file has none, if the tokens there are of that kind. */
+/* SentencePiece's numbers where a file has none, if the tokens there are of that kind. 0, 1 and
+ * 2 are what SentencePiece's trainer gives them unless it is told otherwise; the types must
+ * agree. */
 static void guess_ids(tg_tok_desc *d) {
     const bool sentence = d->model == TG_TOK_SCORE_BPE && d->n_tokens > 2;
     if (!sentence) return;
@@ -107,8 +131,10 @@ static void guess_ids(tg_tok_desc *d) {
     if (d->eos < 0 && d->types[2] == TG_TOK_CONTROL) d->eos = 2;
 }
 
-/* What SentencePiece's and WordPiece's files add, and byte-level ones of some names (tok_gguf.c),
- * they add unless they say that they don't. */
+/* What SentencePiece's and WordPiece's files add, and byte-level ones of some names
+ * (tok_gguf.c), they add unless they say that they don't. A prefix blank and its switch are
+ * SentencePiece's alone; lower case and accents are WordPiece's, where accents follow lower case
+ * unless a key says more. The key of sep is misspelled in the format itself. */
 static tg_status read_flags(const tg_gguf *g, tg_tok_desc *d) {
     const int64_t most = (int64_t)d->n_tokens - 1;
     const bool words = d->model == TG_TOK_WORDPIECE;
@@ -145,6 +171,8 @@ typedef struct id_list {
     size_t n;
 } id_list;
 
+/* What does not fit is dropped at one more than the most, so that tg_tok_set_ends sees that
+ * there are too many. */
 static void add_id(id_list *l, int32_t id) {
     for (size_t i = 0; i < l->n; i++)
         if (l->id[i] == id) return;
@@ -158,7 +186,8 @@ static tg_status add_key(const tg_gguf *g, const tg_tok *t, const char *key, id_
     return TG_OK;
 }
 
-/* Of a folder all that its files name; in GGUF it is a key of Ollama's. */
+/* Of a folder all that its files name (io/hf.c puts them there); in GGUF it is a key of
+ * Ollama's. */
 static tg_status add_list(const tg_gguf *g, id_list *l) {
     const char *const key = "tokenizer.ggml.eos_token_ids";
     const tg_gguf_value *ids = tg_gguf_find(g, key);
@@ -178,7 +207,9 @@ static tg_status add_list(const tg_gguf *g, id_list *l) {
     return TG_OK;
 }
 
-/* llama.cpp's: a GGUF file names one end, two or three, and the others go by their names. */
+/* llama.cpp's rule and its list: a GGUF file names one end, two or three, and the others go by
+ * their names, whatever their type. Without it a chat model converted with eos alone would talk
+ * on behind its turn. */
 static void add_names(const tg_tok *t, id_list *l) {
     static const char *const names[] = {
         "<|eot_id|>",
@@ -211,6 +242,8 @@ static void add_names(const tg_tok *t, id_list *l) {
         add_id(l, tg_tok_find(t, names[i], strlen(names[i])));
 }
 
+/* Of tokenizer.json, whose files name all ends (generation_config.json), nothing is guessed by
+ * name. */
 static tg_status set_ends(const tg_gguf *g, tg_tok *t) {
     id_list l = { .n = 0 };
     if (g->tokenizer_json) {
@@ -229,13 +262,16 @@ static tg_status set_ends(const tg_gguf *g, tg_tok *t) {
     return tg_tok_set_ends(g->ctx, t, g->path, l.id, l.n);
 }
 
-/* What would be left out of every draw is a rule of the model's that nobody has here. */
+/* What would be left out of every draw is a rule of the model's that nobody has here. To draw
+ * such tokens all the same would be another model. */
 static tg_status want_no_suppressed(const tg_gguf *g) {
     const tg_gguf_value *v = tg_gguf_find(g, "tokenizer.ggml.suppress_tokens");
     if (!v || (v->type == TG_GGUF_ARRAY && v->count == 0)) return TG_OK;
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want none, have some", g->path, v->key);
 }
 
+/* *out stays NULL where the file names no tokenizer. Names become C strings for the tables of
+ * tok_gguf.c. */
 static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, tg_tok **out) {
     tg_gguf_string model = { NULL, 0 }, pre = { NULL, 0 };
     TG_TRY(tg_gguf_get_string(g, "tokenizer.ggml.model", &model));
@@ -254,7 +290,7 @@ static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, t
 }
 
 /* Models have rows for more tokens than there are, so that their number divides well; those are
- * never asked for by a text. */
+ * never asked for by a text. More tokens than rows would read beyond the embedding. */
 static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     TG_TRY(tg_tok_new_json(g->ctx, g->path, g->tokenizer_json, g->tokenizer_bytes, out));
     const size_t have = tg_tok_count(*out);
@@ -264,6 +300,7 @@ static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
                    n_tokens, have);
 }
 
+/* The arena holds the description alone, and goes with this call. */
 tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     tg_arena arena;
     *out = NULL;
@@ -278,6 +315,9 @@ tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     return tg_fail_named(g->ctx, g->path, s); /* descriptions do not know their file */
 }
 
+/* The text is kept as it is, for whoever writes the model again. Its errors go to a context of
+ * their own, since a model without a usable template still completes texts; only missing memory
+ * is an error here. */
 tg_status tg_vocabulary_chat(const tg_gguf *g, tg_tokenizer *t) {
     tg_gguf_string text = { NULL, 0 };
     TG_TRY(tg_gguf_get_string(g, "tokenizer.chat_template", &text));
@@ -303,7 +343,7 @@ void tg_vocabulary_chat_deinit(tg_tokenizer *t) {
 
 /* ------------------------------------------------------------------------------------ files */
 
-/* From its keys, which are there. */
+/* From its keys, which are there: t borrows from them for as long as it lives. */
 static tg_status make(tg_tokenizer *t) {
     const tg_gguf *g = &t->keys->g;
     TG_TRY(tg_vocabulary_gguf(g, 0, &t->tok));
@@ -312,6 +352,7 @@ static tg_status make(tg_tokenizer *t) {
                    g->path);
 }
 
+/* The file is closed again: keys are copies of tokenizer.* alone, and no tensor was read. */
 static tg_status open_model(tg_tokenizer *t, const char *path) {
     tg_gguf g;
     TG_TRY(tg_gguf_open_any(&t->ctx->err, path, &g));
@@ -320,6 +361,8 @@ static tg_status open_model(tg_tokenizer *t, const char *path) {
     return s == TG_OK ? make(t) : s;
 }
 
+/* The text becomes a key of a tg_gguf that has nothing else, so that make() and a conversion see
+ * no difference to a folder. */
 static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
     if (r->end > JSON_LIMIT)
         return tg_reader_fail(r, TG_E_FORMAT, 0, "tokenizer", "want at most %d bytes, have %llu",
@@ -340,7 +383,8 @@ static tg_status open_json(tg_tokenizer *t, tg_reader *r) {
     return tg_fail_named(&t->ctx->err, r->name, s);
 }
 
-/* tokenizer.json begins with the brace of its object, or white space before it. */
+/* tokenizer.json begins with the brace of its object, or white space before it. A
+ * model.safetensors stands for its folder (io/detect.c). */
 static tg_status open_any(tg_tokenizer *t, const char *path, bool *known) {
     tg_reader r;
     uint8_t first[8] = { 0 };
@@ -363,6 +407,7 @@ static tg_status open_any(tg_tokenizer *t, const char *path, bool *known) {
     return s;
 }
 
+/* All zeros but for the context, which tg_vocabulary_free can take at any time. */
 static tg_status new_one(tg_context *ctx, tg_tokenizer **out) {
     *out = tg_alloc(&ctx->err.mem, sizeof **out);
     if (!*out) return tg_fail_memory(&ctx->err, "tokenizer", sizeof **out);
