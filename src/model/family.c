@@ -1,6 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * family.c - the lists of families and presets, and what is common to all of them.
+ *
+ * A family (family.h) is mostly data: a table of tensors that it wants, each with two sizes by
+ * name, a few flags, and functions for what no table can say. This file answers what follows from
+ * the data alone: which tensors a layer has, how large they are, how many weights there are,
+ * whether a configuration holds together.
+ *
+ *     tg_model_config   by a caller, some sizes 0 -> tg_config_complete -> complete and checked
+ *                       by a file                 -> metadata.c         -> complete and checked
+ *     tg_want           "blk.%d.ffn_up.weight", MLP, WIDTH  ->  [M,C] in each layer
+ *     part of a want    attn_q, attn_k, attn_v    ->  attn_qkv, one product [queries + 2 keys, C]
+ *
+ * A new family is a file with a tg_family and a line in families.def, a preset a line in
+ * presets.def; nothing in here knows a family by its name. layout.h turns wants into one array of
+ * floats that can be trained, tensors.h into states as a file has them.
  */
 #include "model/family.h"
 
@@ -21,12 +35,15 @@ const tg_family *const tg_families[] = {
 };
 const size_t tg_n_families = sizeof tg_families / sizeof tg_families[0];
 
+/* A linear search by name: a dozen families, asked where a model is opened or made, never in a
+ * loop over tokens. NULL is the byte GPT, as in tg_model_config. */
 const tg_family *tg_family_find(const char *name) {
     for (size_t i = 0; i < tg_n_families; i++)
         if (strcmp(tg_families[i]->name, name ? name : TG_META_OWN) == 0) return tg_families[i];
     return NULL;
 }
 
+/* Classes of transformers counted through all families, since some families have two. */
 const tg_hf_family *tg_hf_family_at(size_t i) {
     for (size_t k = 0; k < tg_n_families; k++) {
         const tg_family *f = tg_families[k];
@@ -44,13 +61,18 @@ const char *tg_family_at(size_t i) {
     return NULL;
 }
 
+/* By the "%d" of its name, which tables cannot forget. */
 bool tg_want_in_layers(const tg_want *want) { return strchr(want->name, '%') != NULL; }
 
+/* "attn_qkv.weight" of "blk.%d.attn_qkv.weight", so that graphs of all families use the same
+ * words. */
 const char *tg_want_role(const tg_want *want) {
     const char *part = want->part ? want->part : want->name, *of_layer = strchr(part, '%');
     return want->role ? want->role : of_layer ? of_layer + strlen("%d.") : part;
 }
 
+/* A want without a kind is in every layer; one with kinds is in layers of these. Layer -1 is the
+ * model itself. */
 bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
     if (layer < 0 || !tg_want_in_layers(want)) return layer < 0 && !tg_want_in_layers(want);
     const unsigned kinds = want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV |
@@ -63,12 +85,16 @@ bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
     return kinds == 0 || (kinds & own) != 0;
 }
 
+/* For fresh models and for counting. Which optional tensors a file brings is seen there
+ * (tensors.c). */
 bool tg_want_is_made(const tg_want *want, const tg_model_config *c) {
     if (TG_WANT_BIASES(want)) return (c->biases & TG_WANT_BIASES(want)) != 0;
     return !(want->flags & TG_WANT_OPTIONAL) ||
            (!c->tied && strcmp(tg_want_role(want), "output.weight") == 0);
 }
 
+/* One side of a tensor. All cases are within 32 bits for a configuration that check() has
+ * passed, so they are on a 32-bit machine, too. */
 size_t tg_size_of(const tg_model_config *c, tg_size size) {
     switch (size) {
     case TG_SIZE_WIDTH: return (size_t)c->width;
@@ -110,7 +136,9 @@ static tg_status want_size(tg_ctx *ctx, const char *where, const char *name, int
                    (int)high, (int)have);
 }
 
-/* Each layer is one that the family has. */
+/* Each layer is one that the family has, and sizes of a kind are there exactly if the family has
+ * the kind: a size that nothing uses would be lost in a file without a sign. ssm_heads, head
+ * sizes, groups and states are 1 at least (ssm, as a number) or 0. */
 static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const tg_layer_kind other = tg_family_of(c)->other;
     for (int i = 0; i < c->layers; i++)
@@ -130,7 +158,7 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
                    where, (int)c->ssm_heads, (int)c->ssm_groups);
 }
 
-/* Experts of families whose MLPs are routed. */
+/* Experts of families whose MLPs are routed; 0 in all others. */
 static tg_status check_experts(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const bool some = tg_family_of(c)->experts_weigh != 0;
     TG_TRY(want_size(ctx, where, "experts", c->experts, some, some ? 1024 : 0));
@@ -139,7 +167,8 @@ static tg_status check_experts(tg_ctx *ctx, const char *where, const tg_model_co
                      some ? TG_EXPERTS_SHARES : 0);
 }
 
-/* Biases that the family knows, and rotary positions. */
+/* Biases that the family knows, soft caps, and rotary positions. Comparisons are written so that
+ * a NaN fails them. */
 static tg_status check_more(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
     int32_t known = 0;
@@ -162,8 +191,9 @@ static tg_status check_more(tg_ctx *ctx, const char *where, const tg_model_confi
                    (int)c->rope_size, (double)c->rope_scale);
 }
 
-/* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
- * that a CPU would train. */
+/* Limits keep each side of a tensor (tg_size_of) within 32 bits, and are far beyond any model
+ * that a CPU would train; elements of a matrix are counted in 64. The layers' limit is the room
+ * for their kinds. */
 static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     TG_TRY(want_size(ctx, where, "layers", c->layers, 1, (int32_t)sizeof c->layer_kind));
     TG_TRY(check_kinds(ctx, where, c));
@@ -194,7 +224,8 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
     return TG_OK;
 }
 
-/* The order of layers that a family has if nobody gave one. */
+/* The order of layers that a family has if nobody gave one: the last of so many is attention,
+ * and so is the last of all. Too many layers are left for check() to refuse. */
 static void order_layers(const tg_family *f, tg_model_config *c) {
     if (!f->other || c->layer_kind[0] || c->layers > (int32_t)sizeof c->layer_kind) return;
     for (int32_t i = 0; i < c->layers; i++) {
@@ -203,7 +234,8 @@ static void order_layers(const tg_family *f, tg_model_config *c) {
     }
 }
 
-/* Of the stream and of logits. */
+/* Of the stream and of logits. Families that do not scale would ignore them, so there 0 is the
+ * only value; it stands for 1 elsewhere. */
 static tg_status check_scales(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const float most = tg_family_of(c)->scales ? 1e6f : 0;
     if (c->residual_scale >= 0 && c->residual_scale <= most && c->logit_scale >= 0 &&
@@ -251,14 +283,15 @@ bool tg_config_same(const tg_model_config *a, const tg_model_config *b) {
     return memcmp(&x, &y, offsetof(tg_model_config, experts_weigh) + sizeof x.experts_weigh) == 0;
 }
 
-/* How many a model has of it. */
+/* How many a model has of it: one for each layer that it is in, or one. */
 static uint64_t count_of(const tg_want *w, const tg_model_config *c) {
     uint64_t n = 0;
     for (int layer = -1; layer < c->layers; layer++) n += tg_want_is_in(w, c, layer);
     return n;
 }
 
-/* Elements of a want, in one layer; of its experts, those of `used` alone. */
+/* Elements of a want, in one layer; of its experts, those of `used` alone. The experts of a want
+ * lie one below the other, so the division is exact. */
 static uint64_t elems_of(const tg_want *w, const tg_model_config *c, bool used) {
     const uint64_t all = (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols);
     return used && (w->flags & TG_WANT_EXPERTS)
@@ -266,6 +299,7 @@ static uint64_t elems_of(const tg_want *w, const tg_model_config *c, bool used) 
                : all;
 }
 
+/* From the wants and not from a model, so that it can be asked before anything is allocated. */
 static uint64_t count_params(const tg_model_config *c, bool used) {
     const tg_family *f = tg_family_of(c);
     uint64_t n = 0;
@@ -279,6 +313,8 @@ uint64_t tg_config_params(const tg_model_config *c) { return count_params(c, fal
 
 uint64_t tg_config_active_params(const tg_model_config *c) { return count_params(c, true); }
 
+/* Vectors are no products; the embedding and the head are not of layers. A double: only ratios
+ * and rates are made of it. */
 double tg_config_products(const tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
     double n = 0;
@@ -291,6 +327,8 @@ double tg_config_products(const tg_model_config *c) {
 /* ---------------------------------------------------------------------------------------- presets
  */
 
+/* Positional initialisers, in the order of tg_model_config's first members: 256 is the
+ * vocabulary of bytes. What is 0 is filled in by tg_config_complete. */
 static const tg_preset presets[] = {
 #define TG_PRESET(id, L, C, H, T, B, S, text) { #id, { L, C, H, T, 256, 4 * (C) }, B, S, text },
 #define TG_PRESET_OF(id, family, L, C, H, K, T, B, S, text)                                        \
@@ -310,6 +348,8 @@ const tg_preset *tg_preset_find(const char *name) {
     return NULL;
 }
 
+/* As the preset of this width has it, so that a run by width alone and one by preset agree; else
+ * heads of 32 where that divides the width, and some number that does. */
 int32_t tg_default_heads(int32_t width) {
     for (size_t i = 0; i < tg_preset_count(); i++)
         if (!presets[i].config.family && presets[i].config.width == width)

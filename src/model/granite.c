@@ -2,19 +2,29 @@
 /*
  * granite.c - the family "granitehybrid" (Granite 4 H, dense).
  *
- *   x = e E[token]
- *   for each layer:  x = x + r W_out norm(mamba2(norm(x) W_in)), or, in layers of attention,
- *                    x = x + r W_o attention(norm(x) W_qkv)
- *                    x = x + r W_down (silu(norm(x) W_gate) * (norm(x) W_up))
- *   logits = norm(x) E^T / l
+ *     x = e E[token]
+ *     for each layer:  x = x + r W_out norm(mamba2(norm(x) W_in)), or, in layers of attention,
+ *                      x = x + r W_o attention(norm(x) W_qkv)
+ *                      x = x + r W_down (silu(norm(x) W_gate) * (norm(x) W_up))
+ *     logits = norm(x) E^T / l
  *
- * Most layers are Mamba2's (ops/mamba2); those of attention turn nothing. GGUF has -exp(A_log)
- * where transformers, and training, have A_log. Facts: transformers' modeling_granitemoehybrid and
- * llama.cpp's converter.
+ * Most layers are Mamba2's (ops/mamba2); those of attention turn nothing: order is in the states.
+ * e, r and l are the scales of granite.h. GGUF has -exp(A_log) where transformers, and training,
+ * have A_log. Facts: transformers' modeling_granitemoehybrid and llama.cpp's converter.
+ *
+ *     ssm_in      [2I+2GN+H,C]   gates I | x I, B GN, C GN | steps H        I = ssm_heads * P
+ *     ssm_conv1d  [I+2GN,L]      L taps for each column of x, B and C, the oldest first
+ *     ssm_heads   b, a, d [H]    biases of the steps, logs of the decays, weights of x: one vector
+ *
+ * The family with routed experts in place of the MLP (granitemoehybrid with num_local_experts
+ * above 0) is refused by that key. This file has, in this order: the graph, sizes of a file,
+ * wants, fresh sizes, transformers' tables.
  */
 #include "model/granite.h"
 #include "model/llama.h"
 
+/* One loop for both kinds of layers: a kind decides what stands between the two products of the
+ * mixer, and which tensors these are. n->layer is what the words of net.h go by. */
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
     for (n->layer = 0; n->layer < n->config->layers; n->layer++) {
@@ -68,6 +78,9 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
 
 #define ATTENTION TG_WANT_IN_ATTENTION
 #define MAMBA2    TG_WANT_IN_MAMBA2
+/* ssm_a and ssm_d are columns in GGUF, a row of one element for each head, while the graph has
+ * one vector of three parts. No want of attention or Mamba2 is optional: kinds of layers say
+ * which are there (config.layer_kind). */
 static const tg_want wants[] = {
     { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
     { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
@@ -94,7 +107,8 @@ static const tg_want wants[] = {
     { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
 };
 
-/* Heads of twice the width; states of 128 as published models have, or smaller ones beside it. */
+/* Heads of twice the width, of 32 columns or the next smaller number that divides them; states
+ * of 128 as published models have, or smaller ones beside a width below 512. */
 static void complete(tg_model_config *c) {
     c->tied = 1;
     if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
@@ -108,6 +122,8 @@ static void complete(tg_model_config *c) {
 }
 
 static const tg_hf_name top[] = { TG_LLAMA_TOP(0) };
+/* input_linear has the rows of gate and up one above the other: HALVES, whose two names are in
+ * two lines. in_proj is in the order of ssm_in already. */
 static const tg_hf_name block[] = {
     { "input_layernorm", "attn_norm", 0 },
     { "post_attention_layernorm", "ffn_norm", 0 },
@@ -127,6 +143,8 @@ static const tg_hf_name block[] = {
     { "shared_mlp.output_linear", "ffn_down", 0 },
     { NULL, NULL, 0 },
 };
+/* "shared_intermediate_size" is the dense MLP's: transformers sees it as the expert that every
+ * token goes through. */
 static const tg_hf_size sizes[] = {
     { "vocab_size", "vocab_size", -1 },
     { "num_hidden_layers", "block_count", 0 },
@@ -141,10 +159,12 @@ static const tg_hf_size sizes[] = {
     { NULL, NULL, 0 },
 };
 static const char *const acts[] = { "silu", NULL };
+/* Options that are refused unless they are off; experts among them. */
 static const char *const switches[] = { "mamba_proj_bias", "attention_bias", "num_local_experts",
                                         NULL };
 
-/* Steps are at least 0 and have no limit: a list whose second value is no number. */
+/* Steps are at least 0 and have no limit: a list whose second value is no number. transformers
+ * writes infinity, for which JSON has no number, as {"__float__": "Infinity"}. */
 static tg_status want_no_limit(tg_hf_values *m) {
     const tg_json *limit = tg_hf_member(m, m->root, "time_step_limit");
     const tg_json *low = limit ? tg_json_first(limit) : NULL;
@@ -157,6 +177,8 @@ static tg_status want_no_limit(tg_hf_values *m) {
                    m->where);
 }
 
+/* The first four are asked for and left: they say something of experts that are not there and of
+ * positions that attention does not use. A head's size may be "auto". */
 static tg_status read(tg_hf_values *m) {
     int64_t width = 0, heads = 0, expand = 2, head = 0;
     tg_hf_member(m, m->root, "intermediate_size"); /* of experts */
@@ -189,6 +211,8 @@ static void put_int(tg_json_writer *w, const char *key, int64_t x) {
     tg_json_put_int(w, x);
 }
 
+/* What read() took apart is put together again. Whoever has no such keys has no config.json of
+ * this family, so there is nothing to say. */
 static void write(tg_json_writer *w, const tg_gguf *g) {
     const tg_gguf_value *inner = tg_gguf_find(g, "granitehybrid.ssm.inner_size");
     const tg_gguf_value *width = tg_gguf_find(g, "granitehybrid.embedding_length");

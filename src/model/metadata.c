@@ -1,11 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * metadata.c - the sizes of a model out of the metadata of its file.
+ *
+ * Keys are those of llama.cpp, "<architecture>.<name>"; folders of transformers have them by now,
+ * too (io/hf_config.c). What is read here is common to all families; each family's config() then
+ * reads what is its own.
+ *
+ *     block_count, embedding_length, feed_forward_length         must be there
+ *     context_length, attention.head_count
+ *     attention.head_count_kv, key_length, value_length          follow from these if missing
+ *     layer_norm_epsilon, rope.*, scales                         have defaults
+ *     vocabulary                                                 the rows of token_embd.weight
+ *
+ * The rule of io/hf_config.c holds here as well: every key that somebody looks for is marked
+ * (tg_gguf.asked), and one of the architecture that nobody knows is refused, since it may change
+ * what the model computes. Shapes of tensors are not looked at, but for the embedding's: tensors.c
+ * holds all of them against the sizes.
+ *
+ * The last part makes the frequencies of rotary positions of a configuration.
  */
 #include "base/math.h"
 #include "base/str.h"
 #include "model/family.h"
 
+/* Names of families and keys are ours, and far shorter than the room. */
 const char *tg_config_key(const tg_model_config *c, const char *name, char out[TG_KEY_BYTES]) {
     snprintf(out, TG_KEY_BYTES, "%s.%s", c->family, name);
     return out;
@@ -14,6 +32,7 @@ const char *tg_config_key(const tg_model_config *c, const char *name, char out[T
 /* ---------------------------------------------------------------------------------------- sizes
  */
 
+/* Families that no file has (config NULL) are passed over: the byte GPT is written as a gpt2. */
 static tg_status find_family(const tg_gguf *g, tg_model_config *c) {
     tg_gguf_string name = { "", 0 };
     char known[256] = "";
@@ -31,6 +50,7 @@ static tg_status find_family(const tg_gguf *g, tg_model_config *c) {
                    g->path, known, (int)(name.n_bytes < 64 ? name.n_bytes : 64), name.bytes);
 }
 
+/* 0 marks a missing key, since all sizes are 1 or more. */
 tg_status tg_config_want_int(const tg_gguf *g, const tg_model_config *c, const char *name,
                              int64_t max, int32_t *out) {
     char key[TG_KEY_BYTES];
@@ -40,8 +60,9 @@ tg_status tg_config_want_int(const tg_gguf *g, const tg_model_config *c, const c
     return TG_OK;
 }
 
-/* Heads of keys: of all layers, or of each in a list, where layers of the family's other kind have
- * none. */
+/* Heads of keys: of all layers, or of each in a list, where layers of the family's other kind
+ * have none. Layers of one model may differ in kind, but not in their number of heads, for which
+ * the configuration has one place. llama.cpp's converter writes the list as i32. */
 static tg_status read_kv_heads(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     const tg_layer_kind other = tg_family_of(c)->other;
@@ -66,8 +87,11 @@ static tg_status read_kv_heads(const tg_gguf *g, tg_model_config *c) {
                    g->path, key, (int)c->heads, (int)c->layers);
 }
 
-/* Limits are those that keep every product of sizes within 32 bits, and are far beyond any model
- * that a CPU would run. */
+/* Limits keep each side of a tensor within 32 bits, and are far beyond any model that a CPU
+ * would run; elements of a matrix are counted in 64. The embedding has the last word on the
+ * vocabulary, since a key of that size may be missing, and rows are what a token's id looks up.
+ * A mean of squares and a variance share one eps: a family has one kind of norm, so only one of
+ * the two keys is there. */
 static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     TG_TRY(find_family(g, c));
@@ -122,6 +146,8 @@ static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     return tg_family_of(c)->config(g, c);
 }
 
+/* Of Granite's families, whose files state all four. 0 of the stream's and of the logits' stands
+ * for 1. */
 tg_status tg_config_read_scales(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "embedding_scale", key), &c->embed_scale));
@@ -217,7 +243,8 @@ static bool is_harmless(const tg_gguf_value *v, const char *name) {
     return false;
 }
 
-/* asked[i]: value i of the file has been looked for. */
+/* asked[i]: value i of the file has been looked for. Keys of other prefixes (general, tokenizer,
+ * split) do not describe the computation; those that matter are read where they are used. */
 static tg_status want_known_keys(const tg_gguf *g, const tg_model_config *c, const bool *asked) {
     const size_t n = strlen(c->family);
     for (size_t i = 0; i < g->n_values; i++) {
@@ -239,7 +266,8 @@ static tg_status want_known_keys(const tg_gguf *g, const tg_model_config *c, con
     return TG_OK;
 }
 
-/* Whatever is looked for while sizes are read is known; all else of the architecture is not. */
+/* Whatever is looked for while sizes are read is known; all else of the architecture is not. The
+ * record is kept in a view of the file, so that the file itself stays without one. */
 tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c) {
     tg_gguf view = *g;
     *c = (tg_model_config) { .layers = 0 };
@@ -252,22 +280,27 @@ tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c) 
 /* ---------------------------------------------------------------------------------- frequencies
  */
 
+/* rope_size 0 is the whole head. */
 size_t tg_config_turned(const tg_model_config *c) {
     return (size_t)(c->rope_size > 0 ? c->rope_size : c->head_size);
 }
 
+/* Both scalings know the original context; only YaRN has a factor beside it. */
 bool tg_config_longrope(const tg_model_config *c) {
     return c->rope_original > 0 && c->rope_factor == 1;
 }
 
-/* The number of a pair that turns so often within the original context. */
+/* The number of the pair that turns so often within the original context: pair i turns by
+ * base^(-2i/R) a position, R elements turning, and the equation is solved for i. */
 static double yarn_pair(const tg_model_config *c, double turns) {
     const double positions = (double)c->rope_original / (turns * 2 * TG_PI);
     return (double)tg_config_turned(c) * tg_log(positions) / (2 * tg_log((double)c->rope_base[0]));
 }
 
-/* How much of pair i is divided by the factor: nothing of those that turn 32 times or more, all of
- * those that turn once at most. */
+/* How much of pair i is divided by the factor: nothing of those that turn 32 times or more, all
+ * of those that turn once at most, and in between a share that rises in a straight line. Bounds
+ * are rounded outwards to whole pairs as the authors' code does, and 0.001 keeps the ramp from
+ * being a division by 0. */
 static float yarn_share(const tg_model_config *c, int32_t i) {
     double low = tg_floor(yarn_pair(c, 32)), high = tg_ceil(yarn_pair(c, 1));
     const double last = (double)tg_config_turned(c) - 1;
@@ -278,7 +311,9 @@ static float yarn_share(const tg_model_config *c, int32_t i) {
     return (float)(share < 0 ? 0 : share > 1 ? 1 : share);
 }
 
-/* The power is rounded to f32 before it is divided into 1, as transformers does. */
+/* out [R/2], radians a position; pair i is base^(-2i/R), divided as its table wants. The power
+ * is rounded to f32 before it is divided into 1, as transformers does, so that frequencies agree
+ * with its own to the bit. Layers with a window are never stretched. */
 void tg_config_freq(const tg_model_config *c, int table, const float *factors, float *out) {
     const int32_t half = (int32_t)tg_config_turned(c) / 2;
     const bool yarn = c->rope_original > 0 && c->rope_factor != 1;
