@@ -5,9 +5,21 @@
  *
  * The byte GPT's tensors are read as f32 in the shapes that transformers' GPT-2 has
  * (io/safetensors.h): q, k and v side by side, linear layers as [in, out], which gguf.h calls
- * turned. Where tokens are bytes, the vocabulary is GPT-2's alphabet in the order of its bytes, and
- * there is nothing to merge; a model with a vocabulary has it, and all that stood in the file that
- * it began with, in its keys (load/keys.h).
+ * turned. Where tokens are bytes, the vocabulary is GPT-2's alphabet in the order of its bytes,
+ * and there is nothing to merge; a model with a vocabulary has it, and all that stood in the file
+ * that it began with, in its keys (load/keys.h).
+ *
+ *     tensors     of the byte GPT         add_tensors: renamed, parts put side by side
+ *                 of another family       add_as_they_are
+ *     metadata    the run keeps keys      put_keys: those, behind put_head if they lack the sizes
+ *                 it keeps none           put_bytes: put_head, and 256 tokens
+ *
+ * Nothing is written: a tg_gguf comes out, whose tensors lie in one block of floats, and whoever
+ * writes (gguf_out.c, io/gguf_writer.c) asks it as any other file. Strings and tables are in its
+ * arena, the block is the caller's, and the run's file is closed again.
+ *
+ * The way back of each key is in model/metadata.c and in the family: what is put here is what is
+ * read there.
  */
 #include "convert/own_gguf.h"
 
@@ -19,6 +31,8 @@
 #include "model/family.h"
 #include "tok/tok_inside.h"
 
+/* Beginnings of names, with the dot: weight or bias follows. Names of a layer lack theirs
+ * ("h.3."). */
 static const struct {
     const char *theirs, *ours;
 } names[] = {
@@ -29,7 +43,8 @@ static const struct {
     { "mlp.c_proj.", "ffn_down." },
 };
 
-/* "h.3.ln_1.bias" to "blk.3.attn_norm.bias". */
+/* "h.3.ln_1.bias" to "blk.3.attn_norm.bias". name is one of ours (tg_gpt2_tensor_at), so it is
+ * well formed. NULL: no memory. */
 static const char *translate(tg_arena *arena, const char *name) {
     const char *rest = name;
     int layer = -1;
@@ -47,7 +62,13 @@ static const char *translate(tg_arena *arena, const char *name) {
     return NULL;
 }
 
-/* A tensor of several of ours: row r of each stands beside the others' in row r. */
+/*
+ * A tensor of several of ours: row r of each stands beside the others' in row r. Weights and
+ * biases alternate in the manifest, so parts are every second entry. A row at a time is read,
+ * since out is not contiguous for a part.
+ *
+ *     out   | q row 0 | k row 0 | v row 0 | q row 1 | ..        width = cols * n_parts
+ */
 static tg_status read_parts(tg_file *f, const tg_gpt2_tensor *t, float *out) {
     const uint64_t rows = t->n_dims == 2 ? t->dim[0] : 1;
     const uint64_t width = t->dim[t->n_dims - 1], cols = width / t->n_parts;
@@ -60,7 +81,7 @@ static tg_status read_parts(tg_file *f, const tg_gpt2_tensor *t, float *out) {
     return TG_OK;
 }
 
-/* Room for n tensors, of all elements of the file. */
+/* Room for n tensors, of all elements of the file; sizes were checked as it was opened. */
 static tg_status make_tables(const tg_file *f, tg_gguf *g, tg_block *floats, size_t n,
                              tg_gguf_tensor **tensors, tg_gguf_place **places) {
     TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
@@ -87,6 +108,7 @@ static tg_status set_tensor(tg_gguf *g, const char *name, uint32_t n_dims, uint6
     return name ? TG_OK : tg_fail_memory(g->ctx, "name of a tensor", 64);
 }
 
+/* `at` walks through the block: tensors lie in it without gaps, in the order of transformers. */
 static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
                              size_t *n) {
     tg_gguf_place *places;
@@ -107,7 +129,8 @@ static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_t
     return TG_OK;
 }
 
-/* Whether a tensor is the matrices of all experts. */
+/* Whether a tensor is the matrices of all experts: its name ends as that of a want with this
+ * flag does. */
 static bool is_of_experts(const tg_model_config *c, const char *name) {
     const tg_family *family = tg_family_of(c);
     for (size_t i = 0; i < family->n_wants; i++) {
@@ -119,7 +142,9 @@ static bool is_of_experts(const tg_model_config *c, const char *name) {
     return false;
 }
 
-/* Those of a family whose names are GGUF's: rows of queries and keys lie plain. */
+/* Those of a family whose names are GGUF's: rows of queries and keys lie plain, as transformers
+ * has them, and gguf_out.c pairs them for llama.cpp. Experts, one below the other here, get
+ * GGUF's third dimension. */
 static tg_status add_as_they_are(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
                                  size_t *n) {
     tg_gguf_place *places;
@@ -154,6 +179,7 @@ static tg_gguf_value whole(const char *key, int64_t x) {
 static tg_gguf_value text(const char *key, const char *s) {
     return (tg_gguf_value) { .key = key, .type = TG_GGUF_STRING, .text = { s, strlen(s) } };
 }
+/* The elements stay where the buffer has them: callers that free it put a copy in their place. */
 static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, const tg_buf *b) {
     return (tg_gguf_value) { .key = key,
                              .type = TG_GGUF_ARRAY,
@@ -186,13 +212,16 @@ static const char *keyed(making *k, const char *name) {
     return key ? key : name;
 }
 
+/* Qwen 3.5's way to say which layers have states; the others' is the list of heads of keys. */
 static bool lists_recurrent(const char *arch) {
     const struct tg_hf_family *hf = tg_family_find(arch)->hf[0];
     return hf && hf->recurrent;
 }
 
 /* Layers that are not attention; and how many of a head's pairs turn by time, rows and columns,
- * which llama.cpp wants to know though a text has time alone. */
+ * which llama.cpp wants to know though a text has time alone: a third each, the first ones one
+ * more where it does not divide. One array has room for both. The number of values is the
+ * answer, as of all put functions. */
 static size_t put_recurrent(making *k, tg_gguf_value *v) {
     const tg_model_config *c = k->c;
     const size_t n = (size_t)c->layers, pairs = tg_config_turned(c) / 2;
@@ -217,7 +246,8 @@ static size_t put_recurrent(making *k, tg_gguf_value *v) {
     return 2;
 }
 
-/* Heads of keys: one number, or where not all layers have some, one for each. */
+/* Heads of keys: one number, or where not all layers have some, one for each, 0 in layers of
+ * another kind. */
 static tg_gguf_value kv_heads(making *k) {
     const tg_model_config *c = k->c;
     const char *key = keyed(k, "attention.head_count_kv");
@@ -237,7 +267,7 @@ static tg_gguf_value kv_heads(making *k) {
                              .elements_bytes = 4 * n };
 }
 
-/* What families that scale say of it. */
+/* What families that scale say of it: all four, since a reader's default may be another than 1. */
 static size_t put_scales(making *k, tg_gguf_value *v) {
     const tg_model_config *c = k->c;
     v[0] = real(keyed(k, "attention.scale"), c->score_scale);
@@ -247,6 +277,7 @@ static size_t put_scales(making *k, tg_gguf_value *v) {
     return 4;
 }
 
+/* The width of each expert is stated as feed_forward_length, too. */
 static size_t put_experts(making *k, tg_gguf_value *v) {
     const tg_model_config *c = k->c;
     v[0] = whole(keyed(k, "expert_count"), c->experts);
@@ -258,6 +289,8 @@ static size_t put_experts(making *k, tg_gguf_value *v) {
     return 4;
 }
 
+/* Mamba2 and the gated delta net share these keys. Layers of attention between Mamba2's do not
+ * turn, which "finetuned" false says to llama.cpp. */
 static size_t put_states(making *k, tg_gguf_value *v) {
     const tg_model_config *c = k->c;
     v[0] = whole(keyed(k, "ssm.conv_kernel"), c->conv_taps);
@@ -289,6 +322,8 @@ static size_t put_windows(making *k, tg_gguf_value *v) {
     return i;
 }
 
+/* At most N_VALUES with what put_head and put_bytes add. The byte GPT goes by GPT-2's keys,
+ * which have no heads of keys and no rotary positions. */
 static size_t put_sizes(making *k, tg_gguf_value *v) {
     const tg_model_config *c = k->c;
     size_t i = 0;
@@ -334,8 +369,9 @@ static tg_status put_head(tg_gguf *g, const tg_model_config *c, tg_gguf_value *v
     return k.failed ? tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v) : TG_OK;
 }
 
-/* The keys of a model that began with a file say all of it; those of a vocabulary alone go behind
- * the head. The factors of frequencies are a tensor in GGUF. */
+/* The keys of a model that began with a file say all of it; those of a vocabulary alone go
+ * behind the head. The factors of frequencies are a tensor in GGUF, so they are taken out and
+ * handed over in factors. */
 static tg_status put_keys(const tg_file *f, tg_gguf *g, const tg_model_config *c,
                           tg_gguf_value **out, size_t *n,
                           const tg_gguf_value *factors[TG_FACTORS]) {
@@ -369,6 +405,8 @@ static tg_status put_keys(const tg_file *f, tg_gguf *g, const tg_model_config *c
     return TG_OK;
 }
 
+/* 256 tokens, GPT-2's letters for bytes 0..255, all normal; no merges; no token at the
+ * beginning. */
 static tg_status put_bytes(tg_gguf *g, const tg_model_config *c, tg_gguf_value **out, size_t *n) {
     tg_buf tokens, types;
     tg_gguf_value *v = *out = tg_arena_array(&g->arena, N_VALUES, sizeof *v);
@@ -411,7 +449,8 @@ static tg_status put_bytes(tg_gguf *g, const tg_model_config *c, tg_gguf_value *
     return s;
 }
 
-/* One more tensor, whose bytes are the array's. */
+/* One more tensor, whose bytes are the array's. The table is copied, since an arena's array
+ * cannot grow. It is named like its key. */
 static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_tensor **tensors,
                              size_t *n) {
     tg_gguf_tensor *all = tg_arena_array(&g->arena, *n + 1, sizeof *all);
@@ -423,6 +462,8 @@ static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_t
                       (const float *)(const void *)factors->elements, place, &all[(*n)++]);
 }
 
+/* eps and the exact gelu are the byte GPT's by definition, so its files do not state them; GGUF
+ * must. */
 static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
     const tg_gguf_value *factors[TG_FACTORS] = { NULL };
     tg_gguf_value *values = NULL;
@@ -442,6 +483,7 @@ static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }
 
+/* floats NULL: metadata alone, without room for the weights. */
 tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out) {
     tg_file *f;
     *out = (tg_gguf) { .ctx = ctx, .path = path, .version = 3, .n_files = 1 };
