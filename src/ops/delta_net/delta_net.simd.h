@@ -2,14 +2,28 @@
 /*
  * delta_net.simd.h - delta_net and delta_net_cached.
  *
- * One description serves whole sequences and rows behind a cache, which so have the same bits: rows
- * go on from a state one by one, however they are cut. Units are columns of the convolution, then
- * rows, then heads; sixteen columns of a head's state stay in the first cache while rows go by.
+ * One description serves whole sequences and rows behind a cache, which so have the same bits:
+ * rows go on from a state one by one, however they are cut. delta_net.c has the formula,
+ * delta_net_rules.h how rows lie, delta_net_row.h the step of sixteen columns.
+ *
+ *     phase     a unit is                  reads                     writes
+ *     columns   16 columns of K            z, taps                   u [rows][K], in scratch
+ *     rows      a row                      u, ba, heads              u: unit q and k; numbers
+ *     heads     a head of a sequence       u, numbers, z's gates     y [rows][I], the state
+ *
+ * Phases end in a barrier, and units of one phase write apart from each other, so nothing is
+ * shared but what an earlier phase has finished. Rows are a phase of their own because several
+ * heads of values read one head of keys: its length is taken once, not by each.
+ *
+ * A column of a state [P,N] needs no other column of P. So sixteen columns, 64 N bytes, stay in
+ * the first cache while all rows go by, and only then come the next sixteen. The cost of a head is
+ * O(TPN).
  */
 #include "ops/delta_net/delta_net_row.h"
 #include "ops/rms_norm/rms_row.h"
 
-/* Rows of a sequence at a head. */
+/* Rows of a sequence at a head. z, u and numbers are those of the first row; gains are the
+ * norm's. */
 typedef struct head_rows {
     const mamba *m;
     const tg_attr *attr;
@@ -17,6 +31,8 @@ typedef struct head_rows {
     size_t h, n;
 } head_rows;
 
+/* Columns [p, p + n) of the state over all rows. The first row goes from `from`, all others go
+ * on from what was just written: from and to may be two slots of a cache, or the same. */
 static inline __attribute__((always_inline)) void rows_block(const head_rows *r, size_t p,
                                                              const float *from, float *to, float *y,
                                                              size_t n) {
@@ -28,7 +44,9 @@ static inline __attribute__((always_inline)) void rows_block(const head_rows *r,
     }
 }
 
-/* Sixteen columns after sixteen, from a state [P,N] to another one; y [n][I], at the head. */
+/* Sixteen columns after sixteen, from a state [P,N] to another one; y [n][I], at the head: what
+ * is read, before norm and gate. The call with a constant 16 lets the compiler drop masks; the
+ * other is for a rest of P. */
 TG_OUT_OF_LINE void head_states(const head_rows *r, const float *from, float *to, float *y) {
     const mamba *m = r->m;
     for (size_t p = 0; p < m->P; p += 16) {
@@ -40,7 +58,8 @@ TG_OUT_OF_LINE void head_states(const head_rows *r, const float *from, float *to
     }
 }
 
-/* Norm and gate of a head. */
+/* Norm and gate of a head, in place. It waits for all columns of the head, since the norm is
+ * over P. */
 TG_OUT_OF_LINE void head_gates(const head_rows *r, float *y) {
     const mamba *m = r->m;
     for (size_t i = 0; i < r->n; i++) {
@@ -56,13 +75,14 @@ TG_OUT_OF_LINE void head_gates(const head_rows *r, float *y) {
     }
 }
 
-/* u, and behind it the numbers. */
+/* Scratch: u [rows][K], and behind it the numbers [rows][2H]. */
 static size_t work_bytes_of(const tg_args *a, const mamba *m) {
     return tg_type_rows(&a->in_type[0]) * (m->K + 2 * m->H) * sizeof(float);
 }
 static float *numbers_of(const tg_args *a, const mamba *m) {
     return (float *)a->scratch + tg_type_rows(&a->in_type[0]) * m->K;
 }
+/* Of one head, [P,N]; a sequence without a cache has it in the worker's own memory. */
 static size_t state_bytes(const tg_args *a) {
     return (size_t)a->attr.i[1] * (size_t)a->attr.i[3] * sizeof(float);
 }
@@ -81,7 +101,9 @@ static void run_rows(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     begin_rows(a, &m, a->in[1], a->in[3], begin, end);
 }
+/* A head of a sequence is the smallest part that has a state of its own: B H units. */
 static size_t head_units(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[0]; }
+/* Each sequence begins with a state of zeros. */
 static void run_heads(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     for (size_t unit = begin; unit < end; unit++) {
@@ -120,10 +142,14 @@ TG_KERNELS(delta_net, sequences);
 /* ---------------------------------------------------------------------------------- behind a cache
  */
 
+/* Input 4 has the taps here, input 2 over whole sequences: sizes follow from their number. */
 static size_t cached_column_units(const tg_args *a) {
     const mamba m = delta_sizes(a, 4);
     return tg_units(m.K, 16);
 }
+/* A call may hold rows of several sequences, one run behind the other (part_at). keep() stores
+ * the newest rows of what the convolution saw after this unit has read the old ones; units touch
+ * their own columns alone. */
 static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 4);
     for (size_t unit = begin; unit < end; unit++) {
@@ -142,6 +168,8 @@ static void run_cached_rows(const tg_args *a, size_t begin, size_t end) {
     begin_rows(a, &m, a->in[6], a->in[5], begin, end);
 }
 static size_t cached_head_units(const tg_args *a) { return (size_t)a->attr.i[0]; }
+/* A unit is a head in all sequences of the call. A sequence that begins has no state to go on
+ * from: its own slot is set to zeros first, since slots are used again. */
 static void run_cached_heads(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 4);
     for (size_t h = begin; h < end; h++)

@@ -1,7 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * delta_net_grad.simd.h - the gradients of delta_net: once forwards through a head, whose norm is
- * gone back through at once, then backwards from one kept state to the one before.
+ * gone back through at once, then backwards from one kept state to the one before. The formulas
+ * are in delta_net_grad.c.
+ *
+ *     phase          a unit is                       writes
+ *     columns        16 columns of K                 u
+ *     rows           a row                           u: unit q and k; numbers; scales
+ *     back           a head of keys in a sequence    dz of all but the convolution; dba; sums
+ *     back columns   16 columns of K; the last       dz through the convolution, dw; dheads
+ *                    unit: sums of heads
+ *
+ * States are not kept for all rows, which would take T of them. Every sixteenth is, and the
+ * fifteen in between are computed again, stretch by stretch from the end: a row costs two steps
+ * forwards and one back, and memory T/16 + 18 states of P N floats for each worker.
+ *
+ *     rows      0 ....... 15 | 16 ...... 31 | 32 ...... 47 |
+ *     kept      ^              ^              ^
+ *     state     .. of the stretch that is gone back through, 17 of them: before and after each row
+ *
+ * dz has other things meanwhile: the gradient of o lies where that of the values comes, and
+ * columns of the convolution hold gradients of u until the last phase. Sums over rows are doubles
+ * where many rows or heads add up (gains, decays, biases), and their order is fixed by the units:
+ * bits do not depend on threads.
  */
 #include "ops/delta_net/delta_net_row.h"
 #include "ops/rms_norm/rms_row.h"
@@ -11,8 +32,14 @@ enum { STRIDE = 16 };
 
 static size_t rows_of(const tg_args *a) { return tg_type_rows(&a->in_type[0]); }
 
-/* Scratch, all heads and rows together: u and numbers of delta_net_row.h, what queries and keys
- * were multiplied with, and of each sequence at a head P sums of gains and one of decays. */
+/*
+ * Scratch, all heads and rows together, in this order:
+ *
+ *     u         [rows][K]       as in delta_net_row.h
+ *     numbers   [rows][2H]      as there
+ *     scales    [rows][2G]      what queries and keys were multiplied with to be unit vectors
+ *     sums      [B][H][P+1]     of each sequence at a head, P of gains and one of its decay
+ */
 typedef struct work {
     float *u, *numbers, *scales, *sums;
 } work;
@@ -30,6 +57,8 @@ static size_t work_bytes(const tg_args *a) {
            sizeof(float);
 }
 
+/* As forwards, on u that was made again: it is not kept between the two ops, since it is cheap
+ * beside the states. */
 static void run_rows(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     const work w = work_of(a, &m);
@@ -38,7 +67,13 @@ static void run_rows(const tg_args *a, size_t begin, size_t end) {
                   w.numbers + r * 2 * m.H, w.scales + r * 2 * m.G);
 }
 
-/* The worker's own memory: [P,N] each, but for rows [P]. */
+/*
+ * The worker's own memory: [P,N] each, but for rows [P]. gains stand first, as doubles want the
+ * alignment.
+ *
+ *     gains [P] | d | state [STRIDE + 1] | kept [T / STRIDE, rounded up]
+ *               | errors [STRIDE][P] | o [P]
+ */
 typedef struct back_memory {
     double *gains;           /* [P] */
     float *d, *state, *kept; /* of the state's gradient; [STRIDE + 1]; [T / STRIDE] */
@@ -75,7 +110,8 @@ static delta_at row_at(const head *k, size_t t) {
     return delta_at_head(k->m, &k->a->attr, k->h, k->u + t * k->m->K, k->numbers + t * 2 * k->m->H);
 }
 
-/* The whole head goes on by a row. */
+/* The whole head goes on by a row. errors [P] are kept for back_block, which needs them and
+ * would have to compute them from the state before; out [P] is what is read, before the norm. */
 static void advance(const head *k, size_t t, const float *from, float *to, float *errors,
                     float *out) {
     const mamba *m = k->m;
@@ -88,7 +124,15 @@ static void advance(const head *k, size_t t, const float *from, float *to, float
     }
 }
 
-/* From dy of row t back to o: the gradients of gates, and those of o where values come. */
+/*
+ * From dy of row t back to o: the gradients of gates, and those of o where values come. With s
+ * the norm's scale, o' = s o and d = dy silu(gate) gain:
+ *
+ *     do = s (d - o' mean(d o'))      dgate = dy o' gain silu'(gate)
+ *     dgain += dy silu(gate) o'
+ *
+ * The mean is over the head, hence the second loop.
+ */
 static void back_norm(const head *k, size_t t, const back_memory *w) {
     const mamba *m = k->m;
     const float *gain = (const float *)k->a->in[3] + 2 * m->H,
@@ -124,7 +168,10 @@ typedef struct of_numbers {
     double write, kept;
 } of_numbers;
 
-/* Sixteen columns, or n of them, of row t: before and after are the state's, D its gradient. */
+/* Sixteen columns, or n of them, of row t: before and after are the state's, D its gradient,
+ * both [N][n]. own holds do on entry and the values' gradient on return. Two loops, since the
+ * second needs g = k^T D of all N. dq and dk are added to: by the other columns of the head, and
+ * by the heads of values that share them. */
 static void back_block(const delta_at *k, size_t N, const float *before, const float *after,
                        float *D, const float *error, float *own, float *dq, float *dk, size_t n,
                        of_numbers *sums) {
@@ -149,7 +196,9 @@ static void back_block(const delta_at *k, size_t N, const float *before, const f
     sums->kept += (double)tg_vsum(of_kept);
 }
 
-/* Row t; returns what it adds to the gradient of the decay's log. */
+/* Row t; returns what it adds to the gradient of the decay's log. kept = exp(step * decay), so
+ * the gradient of the step is that of kept times kept times decay, and through the softplus a
+ * sigmoid. */
 static double back_row(const head *k, size_t t, const float *before, const float *after,
                        const float *errors, float *D) {
     const mamba *m = k->m;
@@ -173,6 +222,9 @@ static double back_row(const head *k, size_t t, const float *before, const float
     return by * mamba_softplus(raw);
 }
 
+/* A sequence at a head. The first pass leaves do in dz, and gains; the second goes stretch by
+ * stretch from the end, D with it. Both passes make the same states, bit by bit, as they run the
+ * same code on the same numbers. */
 static void back_head(const head *k, float *sums) {
     const size_t each = state_elems(k->a), P = k->m->P;
     const back_memory w = back_memory_of(k->a);
@@ -201,7 +253,8 @@ static void back_head(const head *k, float *sums) {
     sums[P] = (float)decay;
 }
 
-/* From unit vectors of a length back to what they were made of. */
+/* From unit vectors of a length back to what they were made of: the part of d along the vector
+ * changes its length alone, which is fixed, so it goes; the rest is scaled as the vector was. */
 static void back_unit(float *d, const float *unit, size_t N, float scale, double length) {
     tg_v sum = tg_vzero();
     for (size_t i = 0; i < N; i += 16) {
@@ -218,6 +271,8 @@ static void back_unit(float *d, const float *unit, size_t N, float scale, double
 
 /* Units are heads of keys in sequences, since heads of values add up in their gradients. */
 static size_t back_units(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[2]; }
+/* Gradients of this head's queries and keys are zeros first, 2 T rows of N; then each head of
+ * values that reads them adds its own, one after the other. */
 static void run_back(const tg_args *a, size_t begin, size_t end) {
     const mamba m = delta_sizes(a, 2);
     const work w = work_of(a, &m);
@@ -248,7 +303,8 @@ static void run_back(const tg_args *a, size_t begin, size_t end) {
     }
 }
 
-/* The sums over sequences, rows and heads. */
+/* The sums over sequences, rows and heads. acc has a bit for each output: 8 is output 3, which
+ * is added to if the bit is set. */
 static void sum_heads(const tg_args *a, const mamba *m) {
     const work w = work_of(a, m);
     const float *dba = a->out[1];

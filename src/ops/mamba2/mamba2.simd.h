@@ -2,9 +2,24 @@
 /*
  * mamba2.simd.h - mamba2, mamba2_cached and mamba2_grad, sixteen columns at a time.
  *
- * One description serves whole sequences and rows behind a cache, which so have the same bits: rows
- * go on from a state one by one, however they are cut. Units are columns of the convolution, then
- * heads; a head's state stays in the first two caches while rows go by.
+ * One description serves whole sequences and rows behind a cache, which so have the same bits:
+ * rows go on from a state one by one, however they are cut. Units are columns of the convolution,
+ * then heads; a head's state stays in the first two caches while rows go by. mamba2.c has the
+ * formula, mamba2_grad.c those of the gradient, mamba2_rules.h how rows and states lie, columns.h
+ * the convolution.
+ *
+ *     phase          a unit is                        writes
+ *     columns        16 columns of K                  u [rows][K], in scratch
+ *     heads          a head of a sequence             y [rows][I], the state
+ *     back           a group of heads in a sequence   dz of all but the convolution; sums
+ *     back columns   16 columns of K; the last unit:  dz through the convolution, dw, dbias;
+ *                    sums of heads                    dheads
+ *
+ * Phases end in a barrier, and units of one phase write apart from each other.
+ *
+ * A state [P,N] lies in blocks of sixteen columns of P, [N][16], so that a step reads and writes
+ * whole vectors whatever N is; what is left of P is a narrower block. The reference is another
+ * algorithm, the dual form without a state: agreement of the two is no accident of shared code.
  */
 #include "ops/mamba2/columns.h"
 
@@ -17,7 +32,9 @@ typedef struct at_head {
     float step, kept, skip;
 } at_head;
 
-/* decay: mamba_decay of the head, the log of what is kept in a step of 1. */
+/* decay: mamba_decay of the head, the log of what is kept in a step of 1. The step is rounded to
+ * f32 before the power is taken of it, so that step and kept belong to the same number, here and
+ * in the gradient. */
 static at_head head_at(const mamba *m, size_t h, const float *z, const float *u, const float *heads,
                        double decay) {
     const double step = mamba_step(m, z, heads, h);
@@ -31,7 +48,8 @@ static at_head head_at(const mamba *m, size_t h, const float *z, const float *u,
     };
 }
 
-/* Sixteen columns, or n of them: [N][n] of a state. n is a constant where it is 16. */
+/* Sixteen columns, or n of them, go on by a row: [N][n] of a state. y is what the new state
+ * gives, and d x. n is a constant where it is 16, and the compiler drops the masks. */
 static inline __attribute__((always_inline)) void advance_block(const at_head *k, size_t N,
                                                                 const float *from, float *to,
                                                                 const float *x, float *y,
@@ -47,7 +65,7 @@ static inline __attribute__((always_inline)) void advance_block(const at_head *k
     tg_vstore_n(y, sum, n);
 }
 
-/* y [P] before the gate; from and to may be the same. */
+/* The whole head goes on by a row. y [P] before the gate; from and to may be the same. */
 TG_OUT_OF_LINE void advance(const mamba *m, const at_head *k, const float *from, float *to,
                             float *y) {
     for (size_t p = 0; p < m->P; p += 16) {
@@ -59,7 +77,8 @@ TG_OUT_OF_LINE void advance(const mamba *m, const at_head *k, const float *from,
     }
 }
 
-/* Rows at head h, on a state [P,N] of its own. y [n][I]. */
+/* Rows at head h, on a state [P,N] of its own, which is left as it is behind the last row. y
+ * [n][I]. O(P N) a row. */
 TG_OUT_OF_LINE void head_run(const mamba *m, size_t h, const rows *r, const float *u,
                              const float *heads, float *state, float *y) {
     const double decay = mamba_decay(m, heads, h);
@@ -79,6 +98,7 @@ TG_OUT_OF_LINE void head_run(const mamba *m, size_t h, const rows *r, const floa
 /* ------------------------------------------------------------------------------------- sequences
  */
 
+/* Input 1 has the taps here, input 4 behind a cache: sizes follow from their number. */
 static size_t column_units(const tg_args *a) {
     const mamba m = mamba_sizes(a, 1);
     return tg_units(m.K, 16);
@@ -105,6 +125,7 @@ static void run_columns(const tg_args *a, size_t begin, size_t end) {
     }
 }
 
+/* Each sequence begins with zeros, in the worker's own memory: nobody wants the last state. */
 static void run_heads(const tg_args *a, size_t begin, size_t end) {
     const mamba m = mamba_sizes(a, 1);
     for (size_t unit = begin; unit < end; unit++) {
@@ -132,6 +153,8 @@ static size_t cached_column_units(const tg_args *a) {
     return tg_units(m.K, 16);
 }
 
+/* A call may hold rows of several sequences, one run behind the other (part_at). keep() stores
+ * the newest L-1 rows of what this unit's columns saw, after the old ones were read. */
 static void run_cached_columns(const tg_args *a, size_t begin, size_t end) {
     const mamba m = mamba_sizes(a, 4);
     for (size_t unit = begin; unit < end; unit++) {
@@ -152,6 +175,8 @@ static size_t cached_u_bytes(const tg_args *a) {
     return a->in_type[0].dim[0] * m.K * sizeof(float);
 }
 
+/* A sequence may go on from one slot to another: its state is copied first, and then goes on in
+ * its own. */
 static void run_cached_heads(const tg_args *a, size_t begin, size_t end) {
     const mamba m = mamba_sizes(a, 4);
     for (size_t h = begin; h < end; h++)
@@ -183,7 +208,13 @@ TG_KERNELS(mamba2_cached, cached);
 /* States are computed again from every sixteenth one, which is kept. */
 enum { STRIDE = 16 };
 
-/* The worker's own memory: [P,N] each, but for rows [P]. */
+/*
+ * The worker's own memory: [P,N] each, but for rows [P].
+ *
+ *     d | state [STRIDE + 1] | kept [T / STRIDE, rounded up] | g [P] | y [P]
+ *
+ * d is the gradient of the state, which goes backwards through the rows.
+ */
 typedef struct back_memory {
     float *d, *state, *kept; /* of the state's gradient; [STRIDE + 1]; [T / STRIDE] */
     float *g, *y;
@@ -201,8 +232,10 @@ static back_memory back_memory_of(const tg_args *a) {
     return (back_memory) { d, d + each, kept, g, g + a->attr.i[1] };
 }
 
-/* du: where the row's gradients of the convolution go, those of B and C added; slope: of the step's
- * softplus; sums: of a and d. */
+/* One row backwards, by the formulas of mamba2_grad.c. du: where the row's gradients of the
+ * convolution go, those of B and C added, and behind them the step's; slope: of the step's
+ * softplus; before and state: the state before the row and behind it; sums: of a and d. On entry
+ * w->d is the gradient that later rows gave the state, on return that of the state before. */
 static void back_row(const mamba *m, size_t h, const at_head *k, double decay, double slope,
                      const float *before, const float *state, const back_memory *w, float *du,
                      double sums[2]) {
@@ -245,7 +278,10 @@ static void back_gate(const mamba *m, const float *gate, const float *dy, const 
     }
 }
 
-/* A sequence at a head: once forwards, then backwards from one kept state to the one before. */
+/* A sequence at a head: once forwards, which keeps every sixteenth state, then backwards from
+ * one kept state to the one before, whose rows are computed again. Two steps forwards and one
+ * back a row, and T/16 + 18 states, in place of T of them. Numbers of a stretch's rows are on
+ * the stack. */
 static void back_head(const tg_args *a, const mamba *m, size_t b, size_t h, double sums[2]) {
     const size_t each = m->P * m->N;
     const back_memory w = back_memory_of(a);
@@ -288,6 +324,8 @@ static size_t back_scratch_bytes(const tg_args *a) {
     return (u_elems(a) + 2 * head_units(a)) * sizeof(float);
 }
 
+/* B and C of the group are zeros first; what a head gives of x, steps and gates is its own.
+ * Scratch holds u, and behind it two sums for each head of a sequence. */
 static void run_back(const tg_args *a, size_t begin, size_t end) {
     const mamba m = mamba_sizes(a, 1);
     const size_t T = a->in_type[0].dim[1], each = m.H / m.G;
@@ -307,7 +345,8 @@ static void run_back(const tg_args *a, size_t begin, size_t end) {
     }
 }
 
-/* The sums over sequences and rows of what heads have. */
+/* The sums over sequences and rows of what heads have, in doubles and in a fixed order. acc has
+ * a bit for each output, 8 is output 3: add to what is there. */
 static void sum_heads(const tg_args *a, const mamba *m) {
     const float *parts = (const float *)a->scratch + u_elems(a), *dz = a->out[0];
     float *to = a->out[3];
