@@ -13,8 +13,9 @@
  *     part of a want    attn_q, attn_k, attn_v    ->  attn_qkv, one product [queries + 2 keys, C]
  *
  * A new family is a file with a tg_family and a line in families.def, a preset a line in
- * presets.def; nothing in here knows a family by its name. layout.h turns wants into one array of
- * floats that can be trained, tensors.h into states as a file has them.
+ * presets.def; no family is known here by its name but the byte GPT, which NULL stands for.
+ * layout.h turns wants into one array of floats that can be trained, tensors.h into states as a
+ * file has them.
  */
 #include "model/family.h"
 

@@ -2,7 +2,7 @@
 /*
  * normal.c - each normaliser is a pass from one buffer to the other.
  *
- *     text -> buf[0] -> buf[1] -> buf[0] ..      a pass that would change nothing is left out
+ *     text -> buf[0] -> buf[1] -> buf[0] ..      a pass that idle() knows to do nothing is left out
  *
  * Composition works on stretches. A stretch begins at an ASCII character or at the beginning and
  * reaches to before the next ASCII character: nothing reorders or composes across that boundary,
@@ -14,8 +14,8 @@
  *     result            U+00E9               after reorder and compose
  *
  * Every pass is linear in the text, whatever it holds. tg_normal keeps its buffers from call to
- * call, so that a long run of short texts allocates at its beginning only. The rules are Unicode's
- * (UAX #15), the tables those of unicode.c.
+ * call, so that a text of many stretches between special tokens allocates at its beginning only.
+ * The rules are Unicode's (UAX #15), the tables those of unicode.c.
  */
 #include "tok/normal.h"
 
