@@ -113,6 +113,8 @@ static bool fits(const tg_option *o, double *value) {
     if (o->kind == TG_OPTION_REAL)
         return *value >= o->real_low && *value <= o->real_high &&
                !(o->above_low && *value == o->real_low);
+    if (!(*value >= (double)o->low - 1 && *value <= (double)o->high + 1 && fabs(*value) < 0x1p62))
+        return false;
     *value = (double)(int64_t)(*value + (*value < 0 ? -0.5 : 0.5));
     return *value >= (double)o->low && *value <= (double)o->high;
 }

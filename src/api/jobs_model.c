@@ -550,12 +550,15 @@ static tg_status work_kernels(tg_job *job, double deadline_ms) {
                               j->n_failed);
 }
 
+/* What is compiled stays with the context, for the next check. */
+static void end_kernels(tg_job *job) { tg_runtime_check_end(job->ctx); }
+
 /* Options are copied with their pointers, but the filter is the caller's string: the job has its
  * own. */
 tg_status tg_job_check_kernels(tg_context *ctx, const tg_check_options *o, size_t *n_failed,
                                tg_job **job) {
     static const tg_job_kind kind = { "check of kernels", sizeof(kernels_job), NULL, work_kernels,
-                                      end_nothing };
+                                      end_kernels };
     kernels_job *j = tg_job_make(ctx, &kind, o->filter, o->filter ? strlen(o->filter) + 1 : 0);
     if (!j) return TG_E_MEMORY;
     *n_failed = 0;

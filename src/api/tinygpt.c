@@ -491,7 +491,6 @@ tg_status tg_session_eval(tg_session *session, const int32_t *tokens, size_t n,
 
 /* Of a session that was fed nothing there are none. The array is the session's, [vocab]. */
 const float *tg_session_logits(const tg_session *session) {
-    if (!session) return NULL;
     return session && session->n_tokens > 0 ? session->logits : NULL;
 }
 
@@ -660,14 +659,17 @@ tg_status tg_file_check(tg_context *ctx, const char *path) {
 }
 
 /* The family's name as the file has it lies in `family`, on this stack; tg_config_complete puts the
- * library's constant in its place, which is what the caller keeps. */
+ * library's constant in its place, which is what the caller keeps; where it fails, there is none.
+ */
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out) {
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, out);
     char family[TG_IO_FAMILY_BYTES];
     TG_TRY(tg_io_config(&ctx->err, path, out, family));
-    return tg_config_complete(&ctx->err, path, out);
+    const tg_status s = tg_config_complete(&ctx->err, path, out);
+    if (s != TG_OK) out->family = NULL;
+    return s;
 }
 
 tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config, tg_text_fn write,

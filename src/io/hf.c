@@ -164,7 +164,7 @@ static void put_sampling(tg_hf_values *m, const tg_json *generation) {
         int64_t whole;
         double real;
         if (!value) continue;
-        if (keys[i].whole && tg_json_int64(NULL, value, &whole) == TG_OK)
+        if (keys[i].whole && tg_json_int64(NULL, value, &whole) == TG_OK && whole >= 0)
             tg_hf_put_int(m, keys[i].ours, whole);
         if (!keys[i].whole && tg_json_double(NULL, value, &real) == TG_OK)
             tg_hf_put_float(m, keys[i].ours, real);

@@ -299,6 +299,8 @@ tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check
     return TG_OK;
 }
 
+void tg_runtime_check_end(tg_context *ctx) { tg_gpu_bench_rest(ctx->bench); }
+
 tg_status tg_runtime_gpu(tg_context *ctx, tg_gpu_facts *out) {
     if (ctx->backend == ctx->cpu)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED, "GPU: the context computes on the CPU");

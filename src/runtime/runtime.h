@@ -82,5 +82,7 @@ tg_plan_options tg_runtime_plan_options(const tg_context *ctx, const char *name)
 /* For checks of the ops where the context computes. */
 tg_status tg_runtime_check_options(tg_context *ctx, const char *filter, tg_check_fn report,
                                    void *user, tg_check_options *out);
+/* Behind a check: gives back the memory of its operands. */
+void tg_runtime_check_end(tg_context *ctx);
 
 #endif

@@ -608,6 +608,7 @@ def sweeps():
                 "lr=1..1:lin:3", "lr=1,x", "lr=1,2,", "lr=1..2:cos:3", "lr=nan,1"):
         expect(tinygpt(*to, "--sweep", bad), 2, f"--sweep {bad}", err="--sweep: want")
     expect(tinygpt(*to, "--sweep", "lr=0,1"), 2, "a rate of 0", err="--lr does not take 0")
+    expect(tinygpt(*to, "--sweep", "batch=1,1e30"), 2, "a huge batch", err="--batch does not take 1e")
     for name in ("rate", "schedule", "skip-bad-steps", "out"):
         expect(tinygpt(*to, "--sweep", name + "=1,2"), 2, f"--sweep {name}", err="is a number")
     expect(tinygpt(*to, "--sweep", "lr=1e-3,1e-2", "--out", "a.tinygpt"), 2, "to be saved", err="saves nothing")

@@ -48,14 +48,26 @@ tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, tg_gpu_ben
 
 void tg_gpu_bench_share(tg_gpu_bench *b, tg_shader_cache *shaders) { b->shaders = shaders; }
 
+static void free_buffer(tg_gpu_bench *b) {
+    tg_gpu_buffer_free(b->gpu, b->buffer);
+    tg_free(&b->ctx->mem, b->image, b->bytes);
+    b->buffer = 0;
+    b->image = NULL;
+    b->bytes = 0;
+}
+
+/* Another check may be under way: then it needs them. */
+void tg_gpu_bench_rest(tg_gpu_bench *b) {
+    if (b && !b->bound) free_buffer(b);
+}
+
 void tg_gpu_bench_free(tg_gpu_bench *b) {
     if (!b) return;
     const tg_mem mem = b->ctx->mem;
     tg_gpu_buffer_free(b->gpu, b->step);
     tg_gpu_buffer_free(b->gpu, b->call);
-    tg_gpu_buffer_free(b->gpu, b->buffer);
+    free_buffer(b);
     tg_shader_cache_deinit(&b->own);
-    tg_free(&mem, b->image, b->bytes);
     tg_free(&mem, b, sizeof *b);
 }
 
@@ -100,9 +112,7 @@ static void place_all(tg_gpu_bench *b, const tg_op_desc *d, const tg_shader *s, 
 static tg_status reserve(tg_gpu_bench *b) {
     if (b->end <= b->bytes) return TG_OK;
     const size_t bytes = b->end * 2;
-    tg_gpu_buffer_free(b->gpu, b->buffer);
-    tg_free(&b->ctx->mem, b->image, b->bytes);
-    b->bytes = 0;
+    free_buffer(b);
     b->image = tg_alloc(&b->ctx->mem, bytes);
     if (!b->image) return tg_fail_memory(b->ctx, "image of a buffer", bytes);
     b->bytes = bytes;

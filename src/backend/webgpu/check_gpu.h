@@ -13,6 +13,8 @@ typedef struct tg_gpu_bench tg_gpu_bench;
 tg_status tg_gpu_bench_new(tg_ctx *ctx, tg_gpu *gpu, uint32_t levers, tg_gpu_bench **out);
 /* Pipelines are taken from there, and left there, with the levers of the cache; it is borrowed. */
 void tg_gpu_bench_share(tg_gpu_bench *b, tg_shader_cache *shaders);
+/* Between two checks: gives back the operands' memory, on both sides; what is compiled stays. */
+void tg_gpu_bench_rest(tg_gpu_bench *b);
 void tg_gpu_bench_free(tg_gpu_bench *b);
 /* Begins to make the pipelines of a shader that will be run. */
 tg_status tg_gpu_bench_compile(tg_gpu_bench *b, const tg_shader *s);

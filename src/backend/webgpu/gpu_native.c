@@ -601,7 +601,10 @@ static tg_status make_buffer(tg_gpu *g, const char *label, size_t bytes, WGPUBuf
     const WGPUBufferDescriptor d = { .label = view(label), .usage = usage, .size = bytes };
     begin_making(g);
     *out = g->f.DeviceCreateBuffer(g->device, &d);
-    return end_making(g, "buffer", label, bytes);
+    const tg_status s = end_making(g, "buffer", label, bytes);
+    if (s != TG_OK && *out) g->f.BufferRelease(*out);
+    if (s != TG_OK) *out = NULL;
+    return s;
 }
 
 tg_status tg_gpu_buffer_new(tg_gpu *g, const char *label, size_t bytes, bool uniform,
@@ -611,7 +614,9 @@ tg_status tg_gpu_buffer_new(tg_gpu *g, const char *label, size_t bytes, bool uni
     *out = 0;
     TG_TRY(make_buffer(g, label, (bytes + 3) / 4 * 4,
                        kind | WGPUBufferUsage_CopyDst | WGPUBufferUsage_CopySrc, &b));
-    return list_put(g, &g->buffers, b, out);
+    const tg_status s = list_put(g, &g->buffers, b, out);
+    if (s != TG_OK) g->f.BufferRelease(b);
+    return s;
 }
 
 void tg_gpu_buffer_free(tg_gpu *g, uint32_t buffer) {
@@ -853,8 +858,10 @@ tg_status tg_gpu_group_new(tg_gpu *g, uint32_t pipeline_number, const tg_gpu_ran
                                         .entries = entries };
     begin_making(g);
     WGPUBindGroup group = g->f.DeviceCreateBindGroup(g->device, &d);
-    TG_TRY(end_making(g, "bind group", "of a step", 0));
-    return list_put(g, &g->groups, group, out);
+    tg_status s = end_making(g, "bind group", "of a step", 0);
+    if (s == TG_OK) s = list_put(g, &g->groups, group, out);
+    if (s != TG_OK && group) g->f.BindGroupRelease(group);
+    return s;
 }
 
 void tg_gpu_group_free(tg_gpu *g, uint32_t group) {

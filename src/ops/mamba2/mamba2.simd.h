@@ -184,10 +184,10 @@ static void run_cached_heads(const tg_args *a, size_t begin, size_t end) {
             const part p = part_at(a, &m, r);
             const size_t first = mamba_at(&m, h, 0, 0);
             float *state = p.to + first;
-            if (p.from)
-                memcpy(state, p.from + first, state_bytes(a));
-            else
+            if (!p.from)
                 memset(state, 0, state_bytes(a));
+            else if (p.from != p.to)
+                memcpy(state, p.from + first, state_bytes(a));
             head_run(&m, h, &p.rows, (const float *)a->scratch + r * m.K, a->in[6], state,
                      (float *)a->out[0] + r * m.I);
             r += p.rows.n;
