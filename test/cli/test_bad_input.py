@@ -482,7 +482,7 @@ def small_stacks_and_memories():
         def memory(n=megabytes << 20):
             resource.setrlimit(resource.RLIMIT_AS, (n, n))
         # With the page in it the program is larger than the first of these: the system cannot load it.
-        if megabytes < 24 and tinygpt("--version", preexec_fn=memory).code not in (0, 127):
+        if megabytes < 32 and tinygpt("--version", preexec_fn=memory).code not in (0, 127):
             continue
         r = tinygpt("train", "--data", text_file(), "--preset", "medium", *SILENT, "--steps", "1",
                     "--val", "0", "--threads", "2", "--out", "m.tinygpt", preexec_fn=memory)
