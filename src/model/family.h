@@ -182,6 +182,16 @@ static inline int32_t tg_gated_mlp(int32_t width) {
     return width <= 65536 ? (8 * width / 3 + 15) / 16 * 16 : 0;
 }
 
+/* Sizes of recurrent layers that nobody gave: 4 taps, and heads that are together twice as wide as
+ * the model, of head_size columns or the next smaller number that divides them. */
+static inline void tg_config_complete_states(tg_model_config *c, int32_t head_size) {
+    const int32_t inner = c->width > 0 && c->width <= 65536 ? 2 * c->width : 2;
+    if (c->conv_taps == 0) c->conv_taps = 4;
+    if (c->ssm_head_size == 0)
+        for (c->ssm_head_size = head_size; inner % c->ssm_head_size != 0;) c->ssm_head_size--;
+    if (c->ssm_heads == 0 && c->ssm_head_size > 0) c->ssm_heads = inner / c->ssm_head_size;
+}
+
 /* Does this layer of attention see a window alone? */
 static inline bool tg_windowed(const tg_model_config *c, int layer) {
     return c->window > 0 && (c->window_every == 0 || (layer + 1) % c->window_every != 0);

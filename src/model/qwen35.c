@@ -121,12 +121,7 @@ static const tg_want wants[] = {
 static void complete(tg_model_config *c) {
     c->tied = 1;
     if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
-    if (c->conv_taps == 0) c->conv_taps = 4;
-    const int32_t inner = c->width > 0 && c->width <= 65536 ? 2 * c->width : 2;
-    if (c->ssm_head_size == 0)
-        for (c->ssm_head_size = c->width < 512 ? 32 : 128; inner % c->ssm_head_size != 0;)
-            c->ssm_head_size--;
-    if (c->ssm_heads == 0 && c->ssm_head_size > 0) c->ssm_heads = inner / c->ssm_head_size;
+    tg_config_complete_states(c, c->width < 512 ? 32 : 128);
     if (c->ssm_groups == 0) c->ssm_groups = c->ssm_heads;
     if (c->ssm_state == 0) c->ssm_state = c->ssm_head_size;
     if (c->rope_size == 0 && c->head_size >= 8) c->rope_size = c->head_size / 8 * 2;

@@ -52,16 +52,9 @@ static void ref_row(const tg_args *a, const mamba *m, size_t row, TG_REAL *state
 
 static void ref(const tg_args *a) {
     const mamba m = delta_sizes(a, 4);
-    const size_t T = a->in_type[0].dim[0], P = a->in_type[1].dim[0], E = mamba_state_elems(&m);
-    const int32_t *at = a->in[2], *slots = a->in[3];
-    TG_REAL *states = a->out[1], *state = states;
-    for (size_t r = 0; r < T; r++) {
-        const size_t s = tg_clamp_id(at[2 * r], a->in_type[3].dim[0]);
-        if (r == 0 || at[2 * r] != at[2 * r - 2]) {
-            state = states + tg_clamp_id(slots[2 * s + 1], P) * E;
-            memcpy(state, states + tg_clamp_id(slots[2 * s], P) * E, E * sizeof *state);
-            for (size_t i = 0; i < E && at[2 * r + 1] == 0; i++) state[i] = 0;
-        }
+    TG_REAL *state = NULL;
+    for (size_t r = 0; r < a->in_type[0].dim[0]; r++) {
+        state = mamba_state_of(a, &m, r, state);
         ref_row(a, &m, r, state);
     }
 }
@@ -95,6 +88,9 @@ static const char *const sizes[] = {
 static const char *const places[] = {
 #include "ops/delta_net/delta_net_common.wgsl.h"
 };
+static const char *const states[] = {
+#include "ops/mamba2/mamba2_states.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/delta_net/delta_net_cached.wgsl.h"
 };
@@ -118,7 +114,7 @@ static size_t scratch_bytes(const tg_args *a) {
 }
 #define PASS(name, count, rows_of, taps)                                                           \
     { .entry = name,                                                                               \
-      .wgsl = { sizes, places, wgsl, rows, gate },                                                 \
+      .wgsl = { sizes, places, states, wgsl, rows, gate },                                         \
       .reduces = true,                                                                             \
       .bind = { TG_BIND_IN(rows_of), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(taps),               \
                 TG_BIND_OUT(1), TG_BIND_SCRATCH, TG_BIND_OUT(0) },                                 \

@@ -159,17 +159,9 @@ static void ref_columns(const tg_args *a, const mamba *m) {
             const delta_row row = { z + r * m->Z, NULL, r % T };
             TG_REAL *d = &dz[r * m->Z + m->I + c];
             *d = (TG_REAL)((double)*d * act_silu_d(delta_conv(m, &row, w, c)));
-            for (size_t back = 0; back < m->L && back <= r % T; back++)
-                add(&dw[c * m->L + m->L - 1 - back],
-                    (double)*d * (double)z[(r - back) * m->Z + m->I + c]);
+            mamba_add_taps(m, z, dz, dw, r, T, c);
         }
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < m->K; c++) {
-            double sum = 0;
-            for (size_t k = 0; k < m->L && r % T + k < T; k++)
-                sum += (double)w[c * m->L + m->L - 1 - k] * (double)dz[(r + k) * m->Z + m->I + c];
-            dz[r * m->Z + m->I + c] = (TG_REAL)sum;
-        }
+    mamba_columns_back(m, w, dz, rows, T);
 }
 
 static void ref(const tg_args *a) {

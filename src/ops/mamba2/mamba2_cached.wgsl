@@ -9,24 +9,7 @@
 @group(0) @binding(7) var<storage, read_write> states: array<f32>;
 @group(0) @binding(8) var<storage, read_write> u: array<f32>; // [T,K]
 
-// Where the state is that the sequence of a row goes on from (0), or leaves (1).
-fn state_of(r: u32, which: u32) -> u32 {
-    let s = clamp_id(at[2u * r], op.ins[3].rows);
-    return clamp_id(slots[2u * s + which], op.ins[1].dim0) * op.ins[1].cols;
-}
-// The first row of the call that is of the sequence of row r, or one that no tap reaches beyond.
-fn first_of(r: u32, taps: u32) -> u32 {
-    var first = r;
-    while (first > 0u && r - first < taps && at[2u * first - 2u] == at[2u * r]) { first--; }
-    return first;
-}
-
-// Column c that the convolution sees `back` rows before row r; r may be the row behind the last.
-fn seen(r: u32, first: u32, back: u32, c: u32, taps: u32) -> f32 {
-    if (back + first <= r) { return z[(r - back) * op.ins[0].cols + inner() + c]; }
-    if (at[2u * first + 1u] == 0) { return 0.0; }
-    return states[state_of(first, 0u) + (taps - 1u + r - first - back) * columns() + c];
-}
+fn row_of_z(r: u32) -> u32 { return r * op.ins[0].cols; }
 
 @compute @workgroup_size(256)
 fn conv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
@@ -41,7 +24,7 @@ fn conv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         let begin = first_of(r, taps);
         var sum = second[c];
         for (var back = taps; back > 0u; back--) {
-            sum = fma(first_in[c * taps + taps - back], seen(r, begin, back - 1u, c, taps), sum);
+            sum = fma(first_in[c * taps + taps - back], seen(r, begin, back - 1u, c), sum);
         }
         u[i] = silu(sum);
     }
@@ -81,24 +64,5 @@ fn scan(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             sum = fma(u[r * cols + from_b + u32(op.i2) * N + n], s, sum);
         }
         second[r * inner() + own] = sum * silu(z[r * op.ins[0].cols + own]);
-    }
-}
-
-// The newest rows that the convolution saw, for each sequence of the call; a thread has a column.
-@compute @workgroup_size(64)
-fn keep(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
-        @builtin(local_invocation_index) lane: u32) {
-    let cols = columns();
-    let taps = op.ins[4].cols;
-    let c = group_of(id, count) * 64u + lane;
-    if (c >= cols) { return; }
-    var first = 0u;
-    for (var end = 1u; end <= in_rows(0u); end++) {
-        if (end < in_rows(0u) && at[2u * min(end, in_rows(0u) - 1u)] == at[2u * first]) { continue; }
-        let to = state_of(first, 1u) + c;
-        for (var j = 0u; j + 1u < taps; j++) {
-            states[to + j * cols] = seen(end, first, taps - 1u - j, c, taps);
-        }
-        first = end;
     }
 }

@@ -99,4 +99,41 @@ static inline double mamba_conv(const mamba *m, const TG_REAL *z, size_t t, cons
     return sum;
 }
 
+/* What reached the convolution's sums, in dz [rows,Z], goes on to its taps, of which dw gets the
+ * share of column c of row r, and then to the columns that they saw: rows rise, and none reads one
+ * before it. A sequence has T rows. */
+static inline void mamba_add_taps(const mamba *m, const TG_REAL *z, const TG_REAL *dz, TG_REAL *dw,
+                                  size_t r, size_t T, size_t c) {
+    const double d = (double)dz[r * m->Z + m->I + c];
+    for (size_t back = 0; back < m->L && back <= r % T; back++) {
+        TG_REAL *to = &dw[c * m->L + m->L - 1 - back];
+        *to = (TG_REAL)((double)*to + d * (double)z[(r - back) * m->Z + m->I + c]);
+    }
+}
+static inline void mamba_columns_back(const mamba *m, const TG_REAL *w, TG_REAL *dz, size_t rows,
+                                      size_t T) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < m->K; c++) {
+            double sum = 0;
+            for (size_t k = 0; k < m->L && r % T + k < T; k++)
+                sum += (double)w[c * m->L + m->L - 1 - k] * (double)dz[(r + k) * m->Z + m->I + c];
+            dz[r * m->Z + m->I + c] = (TG_REAL)sum;
+        }
+}
+
+/* The state that row r of sessions goes on with, in an op whose inputs 1 to 3 and output 1 are
+ * states, rows' places and slots. A sequence begins on the state that it goes on from, copied to
+ * the one it leaves, or on zeros; `state` is that of the row before. */
+static inline TG_REAL *mamba_state_of(const tg_args *a, const mamba *m, size_t r, TG_REAL *state) {
+    const int32_t *at = a->in[2], *slots = a->in[3];
+    if (r > 0 && at[2 * r] == at[2 * r - 2]) return state;
+    const size_t P = a->in_type[1].dim[0], E = mamba_state_elems(m);
+    const size_t s = tg_clamp_id(at[2 * r], a->in_type[3].dim[0]);
+    TG_REAL *states = a->out[1];
+    state = states + tg_clamp_id(slots[2 * s + 1], P) * E;
+    memmove(state, states + tg_clamp_id(slots[2 * s], P) * E, E * sizeof *state);
+    for (size_t i = 0; i < E && at[2 * r + 1] == 0; i++) state[i] = 0;
+    return state;
+}
+
 #endif
