@@ -7,10 +7,13 @@
 
 #include "load/weights.h"
 
+#include <math.h>
+
 enum { STEPS = 50, TOKENS = 24 };
 
-#define RUN  "build/test/families.tinygpt"
-#define GGUF "build/test/families.gguf"
+#define RUN    "build/test/families.tinygpt"
+#define GGUF   "build/test/families.gguf"
+#define FOLDER "build/test/families.hf"
 
 /* Two layers of odd sizes; heads share keys and values where the family can have that. */
 static tg_model_config config_of(const char *family) {
@@ -91,18 +94,43 @@ static void run(const char *family) {
     tg_context_free(ctx);
 }
 
-/* What convert writes is read back and compared by convert itself; here its report is looked at. */
+/* Logits behind a few tokens. */
+static void logits_of(tg_context *ctx, const char *path, float logits[256]) {
+    static const int32_t ids[] = { 'T', 'h', 'e', ' ', 'b', 'e', 'a', 'r' };
+    tg_model *m;
+    tg_session *s;
+    const float *found;
+    OK(ctx, tg_model_open(ctx, path, &m));
+    OK(ctx, tg_session_new(ctx, m, 0, &s));
+    OK(ctx, tg_session_eval(s, ids, sizeof ids / sizeof *ids, &found));
+    memcpy(logits, found, 256 * sizeof *found);
+    tg_session_free(s);
+    tg_model_free(m);
+}
+
+/* What convert writes is read back and compared by convert itself; here its report is looked at,
+ * and the way back: other formats become a model of ours with the logits of the run. */
 static void convert(const char *family) {
     tg_context *ctx = open_context(2, NULL, NULL);
     const struct {
-        const char *out;
+        const char *in, *out;
         tg_file_kind kind;
-    } to[] = { { GGUF, TG_FILE_GGUF }, { "build/test/families.hf", TG_FILE_FOLDER } };
-    for (size_t i = 0; i < 2; i++) {
+    } to[] = { { RUN, GGUF, TG_FILE_GGUF },
+               { RUN, FOLDER, TG_FILE_FOLDER },
+               { GGUF, "build/test/families_gguf.tinygpt", TG_FILE_V3 },
+               { FOLDER, "build/test/families_hf.tinygpt", TG_FILE_V3 } };
+    float want[256], have[256];
+    logits_of(ctx, RUN, want);
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++) {
         tg_convert_report r;
-        OK(ctx, tg_model_convert(ctx, RUN, to[i].out, to[i].kind, TG_WEIGHT_F32, &r));
+        OK(ctx, tg_model_convert(ctx, to[i].in, to[i].out, to[i].kind, TG_WEIGHT_F32, &r));
         if (!(r.max_error < 1e-4)) fail_msg("%s: %s: off by %g", family, to[i].out, r.max_error);
         if (r.n_positions == 0) fail_msg("%s: nothing was compared", family);
+        logits_of(ctx, to[i].out, have);
+        for (int v = 0; v < 256; v++)
+            if (!(fabsf(have[v] - want[v]) <= 1e-4F * (1 + fabsf(want[v]))))
+                fail_msg("%s: %s: logit %d: want %g, have %g", family, to[i].out, v,
+                         (double)want[v], (double)have[v]);
     }
     tg_context_free(ctx);
 }

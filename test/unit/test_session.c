@@ -892,6 +892,45 @@ static void no_memory(void **state) {
     assert_int_equal(a.live_pieces, 0);
 }
 
+/* Sessions that 0.1.0 saved behind these tokens have what is computed from them today. */
+static void sessions_of_the_first_release(void **state) {
+    (void)state;
+    static const int32_t ids[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
+    enum { N = sizeof ids / sizeof *ids };
+    static const struct {
+        const char *model, *session;
+        tg_kv_type kv;
+    } rows[] = {
+        { "lm/tune_llama.zip", "llama_f32", TG_KV_F32 },
+        { "lm/tune_llama.zip", "llama_f16", TG_KV_F16 },
+        { "lm/tune_llama.zip", "llama_int8", TG_KV_INT8 },
+        { "first_release/half.tinygpt", "run", TG_KV_F32 },
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char path[96];
+        tg_model_info info;
+        tg_session *loaded, *fresh;
+        const float *have, *want;
+        snprintf(path, sizeof path, "test/golden/%s", rows[i].model);
+        opened o = open_file(path);
+        assert_int_equal(tg_model_get_info(o.model, &info), TG_OK);
+        assert_int_equal(tg_session_new_kv(o.ctx, o.model, 0, rows[i].kv, &loaded), TG_OK);
+        assert_int_equal(tg_session_new_kv(o.ctx, o.model, 0, rows[i].kv, &fresh), TG_OK);
+        snprintf(path, sizeof path, "test/golden/first_release/%s.session", rows[i].session);
+        if (tg_session_load(loaded, path, NULL, NULL) != TG_OK)
+            fail_msg("%s: %s", path, tg_context_error(o.ctx));
+        assert_int_equal(tg_session_tokens(loaded), N);
+        assert_int_equal(tg_session_eval(fresh, ids, N, NULL), TG_OK);
+        assert_int_equal(tg_session_eval(loaded, ids, 1, &have), TG_OK);
+        assert_int_equal(tg_session_eval(fresh, ids, 1, &want), TG_OK);
+        const size_t bytes = (size_t)info.config.vocab * sizeof *have;
+        if (memcmp(have, want, bytes) != 0) fail_msg("%s: it goes on to other bits", path);
+        tg_session_free(loaded);
+        tg_session_free(fresh);
+        close_file(&o);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(windows_in_rings),
@@ -903,6 +942,7 @@ int main(void) {
         cmocka_unit_test(states),
         cmocka_unit_test(states_of_a_call_that_is_abandoned),
         cmocka_unit_test(saved_and_loaded),
+        cmocka_unit_test(sessions_of_the_first_release),
         cmocka_unit_test(other_settings_are_said),
         cmocka_unit_test(sessions_of_version_1),
         cmocka_unit_test(files_that_are_refused),
