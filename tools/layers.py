@@ -3,7 +3,7 @@
 """Checks who includes or imports whom.
 
 C: a file may include its own top folder and folders of a smaller number, which are those of LEVEL:
-rooms of the same number never include each other. app/ sees include/tinygpt.h alone (its own files,
+rooms of the same number never include each other, and headers never include each other in a circle. app/ sees include/tinygpt.h alone (its own files,
 too, and the generated page.def).
 
 TypeScript, web/src:
@@ -133,6 +133,19 @@ def circles(edges):
     return found
 
 
+def header_faults():
+    """Headers of src, and lists that they include, never include each other in a circle."""
+    edges = {}
+    for root, _, files in os.walk("src"):
+        for name in files:
+            if name.endswith((".h", ".def")):
+                path = os.path.join(root, name)
+                edges[path] = [os.path.join("src", target) for _, target in included(path)]
+    edges = {path: [t for t in targets if t in edges] for path, targets in edges.items()}
+    for circle in circles(edges):
+        yield f"src: these headers include each other in a circle: {', '.join(circle)}"
+
+
 def web_faults():
     edges = {}
     for root, _, files in os.walk(WEB):
@@ -156,7 +169,7 @@ def web_faults():
 
 
 def main():
-    faults = [*c_faults(), *web_faults()]
+    faults = [*c_faults(), *header_faults(), *web_faults()]
     for fault in faults:
         print(fault)
     return 1 if faults else 0
