@@ -224,24 +224,26 @@ WASM_BUILDS  := scalar simd relaxed scalar-mt simd-mt relaxed-mt simd-mt-64
 WASM_CC      ?= clang-19
 WASM_LD      ?= wasm-ld-19
 WASM_OPT     := .cache/binaryen/wasm-opt
-# What Binaryen does to a module, in 3 s of CPU time: a thirtieth off. All of -Oz takes three times as
-# long for half a KB (gzip) more. The lowest 1,024 bytes are the end of the stack, so constants fold.
-WASM_PASSES  := --low-memory-unused --strip-target-features --duplicate-function-elimination \
-                --merge-similar-functions --optimize-instructions --optimize-added-constants \
-                --simplify-locals --rse --coalesce-locals --reorder-locals --vacuum
+# What Binaryen does to a module, in 4 s of CPU time: a tenth off, of modules without SIMD more. The
+# levels let passes repeat until nothing is left to do; all of -Oz takes three times as long for no
+# more. The lowest 1,024 bytes are the end of the stack, so constants fold.
+WASM_PASSES  := --optimize-level=2 --shrink-level=2 --low-memory-unused --strip-target-features \
+                --duplicate-function-elimination --merge-similar-functions --optimize-instructions \
+                --optimize-added-constants --simplify-locals --rse --coalesce-locals --reorder-locals \
+                --vacuum --code-folding --merge-blocks --remove-unused-names --remove-unused-brs --vacuum
 WASM         := $(BUILD)/wasm
 # Ops and families that are native alone: a module has no room for them, or (loss_scale) no use.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached split_gates join_gates sigmoid_gate sigmoid_gate_grad \
-                       route route_grad experts experts_dx experts_dw experts_sum experts_sum_grad
-WASM_LACKS_FAMILIES := qwen35 qwen3moe olmoe granitemoe
-WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/ops/sigmoid_gate/% src/model/qwen35.c src/ops/experts/% src/model/moe.c
+WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached
+WASM_LACKS_FAMILIES := qwen35
+WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/model/qwen35.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
                 -I$(BUILD)/gen/web -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
+# Names stay until the test cases of the ops are out, which lie in a segment of their own.
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
-                --import-memory --initial-memory=16777216 --strip-all --keep-section=target_features
+                --import-memory --initial-memory=16777216 --strip-debug
 WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c \
@@ -311,8 +313,9 @@ $(call wasm_compile,$(1),src/base/libc_wasm.o: src/base/libc_wasm.c,$(C11) $(WAS
 $(call wasm_compile,$(1),%.simd.o: %.simd.h,$(wasm_simd) -x c)
 $(call wasm_compile,$(1),src/ops/kernel_table.o: src/ops/kernel_table.c $(BUILD)/gen/simd_ops.h,$(wasm_simd))
 $(call wasm_compile,$(1),%.o: %.c,$(C11) $(WASM_COLD))
-$(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1)) | $(WASM_OPT)
-	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@.linked $$^
+$(WASM)/tinygpt-$(1).wasm: $(call wasm_objects,$(1)) tools/wasm_cases.mjs | $(WASM_OPT)
+	$$(Q)$$(WASM_LD) $$(WASM_LINK) $(wasm_link) -o $$@.linked $$(filter %.o,$$^)
+	$$(Q)$$(NODE) tools/wasm_cases.mjs $$@.linked $$(@:.wasm=.cases)
 	$$(Q)$$(NODE) $$(WASM_OPT) $$(WASM_PASSES) -o $$@ $$@.linked
 	$$(Q)rm $$@.linked
 endef
@@ -356,7 +359,7 @@ web/lib/index.js: $(wildcard web/src/lib/*.ts web/src/lib/*/*.ts web/tsconfig*.j
 
 web-lib: wasm web/lib/index.js
 	@mkdir -p web/wasm
-	@cp -p $(WASM_MODULES) $(WASM)/stories.txt web/wasm/
+	@cp -p $(WASM_MODULES) $(WASM_MODULES:.wasm=.cases) $(WASM)/stories.txt web/wasm/
 	@cp -p LICENSE web/
 
 test-web: web-lib $(BUILD)/test/wasm_native $(PROGRAM)

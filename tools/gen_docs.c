@@ -82,6 +82,11 @@ static const char *const size_names[] = {
     [TG_SIZE_SSM_CONV] = "ssmConv",
     [TG_SIZE_SSM_INNER] = "ssmInner",
     [TG_SIZE_SSM_HEADS] = "ssmHeads",
+    [TG_SIZE_DELTA_HEAD] = "deltaHead",
+    [TG_SIZE_GATED_QUERIES] = "gatedQueries",
+    [TG_SIZE_EXPERTS] = "experts",
+    [TG_SIZE_EXPERTS_MLP] = "expertsMlp",
+    [TG_SIZE_EXPERTS_WIDTH] = "expertsWidth",
 };
 enum { SIZES = sizeof size_names / sizeof size_names[0] };
 
@@ -89,10 +94,11 @@ static const char *const owners[] = { "model", "layers", "attention", "other" };
 enum { OWNERS = sizeof owners / sizeof owners[0] };
 
 static int owner_of(const tg_want *w) {
-    return !tg_want_in_layers(w)                              ? 0
-           : w->flags & TG_WANT_IN_ATTENTION                  ? 2
-           : w->flags & (TG_WANT_IN_CONV | TG_WANT_IN_MAMBA2) ? 3
-                                                              : 1;
+    const unsigned other = TG_WANT_IN_CONV | TG_WANT_IN_MAMBA2 | TG_WANT_IN_DELTA;
+    return !tg_want_in_layers(w)             ? 0
+           : w->flags & TG_WANT_IN_ATTENTION ? 2
+           : w->flags & other                ? 3
+                                             : 1;
 }
 
 /* Tensors of one shape are a line. */
@@ -121,14 +127,18 @@ static bool print_family(const tg_family *f) {
     tg_model_config c = { .layers = 2, .width = 96, .heads = 3, .ctx = 16, .vocab = 256 };
     c.family = f->name;
     if (tg_config_complete(NULL, "", &c) != TG_OK) return false;
-    const bool gated = c.mlp == tg_gated_mlp(c.width), learned = learns_positions(f);
+    const int32_t full = tg_gated_mlp(c.width);
+    const bool gated = c.mlp == (c.experts ? (full / 2 + 15) / 16 * 16 : full);
+    const bool learned = learns_positions(f);
     if (!gated && c.mlp != 4 * c.width) return false; /* a rule that the page has no word for */
     printf("  {\n    name: '%s',\n    label: '%s',\n    windows: %s,\n"
            "    learnedPositions: %s,\n    gated: %s,\n    ropeBase: %.9g,\n"
-           "    attentionEvery: %d,\n    taps: %d,\n    tensors: [\n",
+           "    attentionEvery: %d,\n    taps: %d,\n    deltaNets: %s,\n    experts: %d,\n"
+           "    tensors: [\n",
            f->name, f->label, f->windows ? "true" : "false", learned ? "true" : "false",
            gated ? "true" : "false", learned ? 0.0 : (double)c.rope_base[0],
-           f->other ? (int)f->attention_every : 1, (int)c.conv_taps);
+           f->other ? (int)f->attention_every : 1, (int)c.conv_taps,
+           f->other == TG_LAYER_DELTA ? "true" : "false", (int)c.experts);
     print_tensors(f, &c);
     printf("    ],\n  },\n");
     return true;
@@ -158,6 +168,8 @@ static bool families_module(int n_lacked, char *const *lacked) {
         "  /** The MLP multiplies with a gate. */\n  gated: boolean;\n  ropeBase: number;\n"
         "  /** So many layers make one of attention, as does the last. */\n"
         "  attentionEvery: number;\n  /** Of short convolutions. */\n  taps: number;\n"
+        "  /** What is no attention is a gated delta net. */\n  deltaNets: boolean;\n"
+        "  /** In a layer, each of half the MLP; 0: one MLP. */\n  experts: number;\n"
         "  tensors: readonly Tensors[];\n}\n\n"
         "/** That of files which name none. */\nexport const UNNAMED = '%s';\n\n"
         "export const FAMILIES: readonly Family[] = [\n",

@@ -8,7 +8,7 @@
  */
 import { createHash } from 'node:crypto';
 import { createReadStream, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { basename, join, resolve } from 'node:path';
+import { basename, extname, join, resolve } from 'node:path';
 import { brotliCompressSync, constants } from 'node:zlib';
 import { preact } from '@preact/preset-vite';
 import { defineConfig, type Plugin } from 'vite';
@@ -18,9 +18,13 @@ const root = import.meta.dirname;
 const outDir = resolve(root, process.env['TG_WEB_OUT'] ?? 'dist');
 const wasmDir = resolve(root, process.env['TG_WASM_DIR'] ?? '../build/wasm');
 
-/** A module, or the grammar of stories beside them. */
+const TYPES: Record<string, string> = {
+  '.txt': 'text/plain', '.wasm': 'application/wasm', '.cases': 'application/octet-stream',
+};
+
+/** A module, its test cases, or the grammar of stories beside them. */
 function isModule(name: string): boolean {
-  return /^(tinygpt-[a-z0-9-]+\.wasm|stories\.txt)$/.test(name);
+  return /^(tinygpt-[a-z0-9-]+\.(wasm|cases)|stories\.txt)$/.test(name);
 }
 
 const galleryDir = resolve(root, '../data/gallery');
@@ -62,7 +66,7 @@ function modules(): Plugin {
       server.middlewares.use((request, response, next) => {
         const name = basename((request.url ?? '').split('?')[0] ?? '');
         if (!isModule(name) || !existsSync(join(wasmDir, name))) return next();
-        response.setHeader('Content-Type', name.endsWith('.txt') ? 'text/plain' : 'application/wasm');
+        response.setHeader('Content-Type', TYPES[extname(name)]!);
         createReadStream(join(wasmDir, name)).pipe(response);
       });
     },
@@ -126,13 +130,13 @@ const serviceWorker = VitePWA({
   manifest: false,
   injectManifest: {
     rollupFormat: 'iife',
-    globPatterns: ['**/*.{html,js,css,svg,png,webmanifest,wasm,txt}'],
+    globPatterns: ['**/*.{html,js,css,svg,png,webmanifest,wasm,cases,txt}'],
     maximumFileSizeToCacheInBytes: 16 * 2 ** 20,
     // A build of the core is fetched when it is wanted, and is known by its SHA-256.
     manifestTransforms: [
       (entries) => ({
         manifest: entries.map((entry) => {
-          if (!entry.url.endsWith('.wasm')) return entry;
+          if (!/\.(wasm|cases)$/.test(entry.url)) return entry;
           const bytes = readFileSync(join(outDir, entry.url));
           return { ...entry, revision: createHash('sha256').update(bytes).digest('hex') };
         }),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * crc.c - CRC-32C, sixteen bytes a step, from tables that the compiler works out.
+ * crc.c - CRC-32C, sixteen bytes a step, from tables that each call works out.
  *
  * The checksum is a remainder of polynomials over GF(2), so it is linear: what a byte contributes
  * is the exclusive or of what its bits contribute. A step takes 16 bytes at once; the byte with s
@@ -12,9 +12,11 @@
  *     byte     0    1    2   ...  14   15
  *     slice   15   14   13   ...   1    0       crc = exclusive or of all 16 look-ups
  *
- * The 4 bytes of the checksum so far go into bytes 0..3. Without run-time initialisation there is
- * nothing to guard between threads. A processor that has an instruction for it does without all
- * this (os_*.c).
+ * The 4 bytes of the checksum so far go into bytes 0..3. The tables are made on the stack, 512
+ * words in a fraction of a microsecond: so nothing is shared between threads, and a module that is
+ * sent over a network carries the constants alone, as tables of exclusive ors do not compress. What
+ * is too short for that goes bit by bit. A processor that has an instruction for it does without
+ * all this (os_*.c).
  */
 #include "base/crc.h"
 
@@ -57,21 +59,29 @@
     ROW(15, 0xf20c0dfe, 0xe1f46d0d, 0xc604aceb, 0x89e52f27, 0x162628bf, 0x2c4c517e, 0x5898a2fc,    \
         0xb13145f8)
 
-/* Entry n of a half of a slice, then 4 and 16 entries in a row. */
-#define BIT(n, i, value)  ((n) >> (i) & 1 ? UINT32_C(value) : 0)
-#define E1(n, a, b, c, d) (BIT(n, 0, a) ^ BIT(n, 1, b) ^ BIT(n, 2, c) ^ BIT(n, 3, d))
-#define E4(n, ...)                                                                                 \
-    E1(n, __VA_ARGS__), E1(n + 1, __VA_ARGS__), E1(n + 2, __VA_ARGS__), E1(n + 3, __VA_ARGS__)
-#define E16(...)                          { E4(0, __VA_ARGS__), E4(4, __VA_ARGS__), E4(8, __VA_ARGS__), E4(12, __VA_ARGS__) }
-#define HALVES(s, a, b, c, d, e, f, g, h) [s] = { E16(a, b, c, d), E16(e, f, g, h) },
+#define SLICE(s, ...) [s] = { __VA_ARGS__ },
+static const uint32_t bit[SLICES][8] = { SLICE_LIST(SLICE) };
 
-/* By the lower and by the upper four bits of a byte: 2 KiB in all, where whole bytes would need 16.
- * They stay in the first cache beside the data, and a module that is sent over a network has to
- * carry them. */
-static const uint32_t slice[SLICES][2][16] = { SLICE_LIST(HALVES) };
+/* By the lower and by the upper four bits of a byte: 2 KiB in all, where whole bytes would need 16,
+ * so that they stay in the first cache beside the data. */
+typedef struct tables {
+    uint32_t slice[SLICES][2][16];
+} tables;
 
-static uint32_t one(uint32_t byte, unsigned behind) {
-    return slice[behind][0][byte & 15] ^ slice[behind][1][byte >> 4];
+/* The entries that have bit i and no higher one are those before them, with what i contributes. */
+static void make_tables(tables *t) {
+    for (size_t s = 0; s < SLICES; s++) {
+        for (size_t i = 0; i < 8; i++) {
+            uint32_t *half = t->slice[s][i / 4];
+            const size_t n = (size_t)1 << i % 4;
+            half[0] = 0;
+            for (size_t k = 0; k < n; k++) half[n + k] = half[k] ^ bit[s][i];
+        }
+    }
+}
+
+static uint32_t one(const tables *t, uint32_t byte, unsigned behind) {
+    return t->slice[behind][0][byte & 15] ^ t->slice[behind][1][byte >> 4];
 }
 
 /* By bytes: no alignment is needed, and compilers make one load of it where that is right. */
@@ -80,22 +90,36 @@ static uint32_t little_endian_32(const unsigned char *p) {
 }
 
 /* What four bytes contribute; the first of them has `behind` + 3 bytes behind it in the step. */
-static uint32_t four(uint32_t word, unsigned behind) {
-    return one(word & 0xff, behind + 3) ^ one(word >> 8 & 0xff, behind + 2) ^
-           one(word >> 16 & 0xff, behind + 1) ^ one(word >> 24, behind);
+static uint32_t four(const tables *t, uint32_t word, unsigned behind) {
+    return one(t, word & 0xff, behind + 3) ^ one(t, word >> 8 & 0xff, behind + 2) ^
+           one(t, word >> 16 & 0xff, behind + 1) ^ one(t, word >> 24, behind);
+}
+
+/* The byte's bits one by one: a bit that is set contributes its constant. */
+static uint32_t by_bits(uint32_t crc, const unsigned char *p, size_t n_bytes) {
+    for (; n_bytes > 0; n_bytes--, p++) {
+        const uint32_t byte = (crc ^ *p) & 0xff;
+        crc >>= 8;
+        for (size_t i = 0; i < 8; i++) crc ^= bit[0][i] & (0 - (byte >> i & 1));
+    }
+    return crc;
 }
 
 /* The look-ups of a step do not wait for each other, only for the checksum before it: that, and not
  * the number of look-ups, is what 16 bytes at once gain over one at a time. */
 uint32_t tg_crc32c_tables(uint32_t crc, const void *bytes, size_t n_bytes) {
+    enum { FEW_BYTES = 64 };
     const unsigned char *p = bytes;
     crc = ~crc;
-    for (; n_bytes >= SLICES; n_bytes -= SLICES, p += SLICES) {
-        crc = four(little_endian_32(p) ^ crc, 12) ^ four(little_endian_32(p + 4), 8) ^
-              four(little_endian_32(p + 8), 4) ^ four(little_endian_32(p + 12), 0);
+    if (n_bytes >= FEW_BYTES) {
+        tables t;
+        make_tables(&t);
+        for (; n_bytes >= SLICES; n_bytes -= SLICES, p += SLICES) {
+            crc = four(&t, little_endian_32(p) ^ crc, 12) ^ four(&t, little_endian_32(p + 4), 8) ^
+                  four(&t, little_endian_32(p + 8), 4) ^ four(&t, little_endian_32(p + 12), 0);
+        }
     }
-    for (; n_bytes > 0; n_bytes--, p++) crc = crc >> 8 ^ one((crc ^ *p) & 0xff, 0);
-    return ~crc;
+    return ~by_bits(crc, p, n_bytes);
 }
 
 uint32_t tg_crc32c(uint32_t crc, const void *bytes, size_t n_bytes) {

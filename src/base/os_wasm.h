@@ -114,6 +114,11 @@ TG_API bool tg_wasm_file_remove(const char *name); /* false: there is none of th
  * never freed. Without it tg_stories answers E_UNSUPPORTED. */
 TG_API void tg_wasm_stories_set(const char *text);
 
+/* The test cases that tg_check_kernels runs, from the file tinygpt-*.cases that was built with this
+ * module; bytes are read during the call. E_FORMAT: they are another module's, or cut short.
+ * Without them tg_check_kernels answers E_UNSUPPORTED. */
+TG_API tg_status tg_wasm_cases_set(const void *bytes, size_t n_bytes);
+
 /* Threads, in the -mt modules alone; how they are used is said above. */
 typedef struct tg_wasm_thread tg_wasm_thread;
 TG_API tg_wasm_thread *tg_wasm_thread_new(void);

@@ -326,6 +326,13 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
 #define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
 #define TG_GRID(g)      .grid = &(g)
 #endif
+/* The cases of an op. Modules are downloaded without them, so there they lie apart from all other
+ * constants (ops/cases_wasm.c). */
+#ifdef __wasm__
+#define TG_CASE_TABLE __attribute__((section("tg_cases"))) static const tg_case
+#else
+#define TG_CASE_TABLE static const tg_case
+#endif
 #define TG_CASES(list)   .cases = (list), .n_cases = sizeof(list) / sizeof(list)[0]
 #define TG_MERGES(list)  .merges = (list), .n_merges = sizeof(list) / sizeof(list)[0]
 #define TG_SHADERS(list) .shaders = (list), .n_shaders = sizeof(list) / sizeof(list)[0]

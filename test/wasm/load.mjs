@@ -22,6 +22,8 @@ export async function load(folder, build, threads = 1, maximumBytes = 0) {
     });
     const w = await instantiate(module, build, { threads, maximumBytes, startThread });
     w.c.tg_wasm_stories_set(w.string(readFileSync(`${folder}/wasm/stories.txt`, 'utf8')));
+    w.cases = readFileSync(`${folder}/wasm/tinygpt-${build}.cases`);
+    w.setCases = (cases) => w.c.tg_wasm_cases_set(w.put(cases), w.pointer(cases.length));
     w.close = () => Promise.all(workers.map((worker) => worker.terminate()));
     return w;
 }

@@ -85,6 +85,7 @@ async function run(build, threads) {
     if (threads === 1 && (build.includes('-mt') || process.env.TG_TEST_LONG)) {
         let checks = 0;
         w.listeners[9] = () => { checks++; };
+        same(`${build}: setting the test cases`, w.setCases(w.cases), 0);
         call('tg_check_kernels', ctx, w.pointer(0), c.tg_wasm_on_check(), w.pointer(9), out);
         same(`${build}: kernels were checked against the references`, checks > 1000, true);
         same(`${build}: kernels that are wrong`, w.view().getUint32(w.at(out), true), 0);

@@ -75,7 +75,7 @@ function isSound(url: string, response: Response): boolean {
 }
 
 function isBuild(url: string): boolean {
-  return url.endsWith('.wasm');
+  return /\.(wasm|cases)$/.test(url);
 }
 
 /** Smallest modules that only an engine with the feature takes (WebAssembly's own instructions:
@@ -86,11 +86,11 @@ const RELAXED = [
   ...HEAD, 10, 19, 1, 17, 0, 65, 0, 253, 15, 65, 0, 253, 15, 65, 0, 253, 15, 253, 133, 2, 11,
 ];
 
-/** The build that the page takes once it is isolated (lib/wasm.ts). */
+/** The build that the page takes once it is isolated (lib/wasm.ts): its files, without their ends. */
 function wantedBuild(): string {
   const has = (bytes: number[]) => WebAssembly.validate(new Uint8Array(bytes));
   const kind = has(RELAXED) ? 'relaxed' : has(SIMD) ? 'simd' : 'scalar';
-  return `tinygpt-${kind}${navigator.hardwareConcurrency > 1 ? '-mt' : ''}.wasm`;
+  return `tinygpt-${kind}${navigator.hardwareConcurrency > 1 ? '-mt' : ''}.`;
 }
 
 function hexOf(digest: ArrayBuffer): string {
@@ -111,7 +111,7 @@ async function fetchBuild(cache: Cache, url: string): Promise<Response> {
 /** All files or none; what the browser has already it only asks the host about. */
 async function keepVersion(): Promise<void> {
   const cache = await caches.open(CACHE);
-  const wanted = FILES.filter(({ url }) => !isBuild(url) || url.endsWith(`/${wantedBuild()}`));
+  const wanted = FILES.filter(({ url }) => !isBuild(url) || url.includes(`/${wantedBuild()}`));
   await Promise.all(
     wanted.map(async ({ url }) => {
       const response = await fetch(address(url), { cache: 'no-cache' });

@@ -67,7 +67,7 @@ static bool fuse(tg_graph *g, tg_node *n) {
     {                                                                                              \
         .in = { TG_T1(F32, n), TG_T1(F32, n) }, .rt = {.accumulate = (later) }                     \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 0),
     CASE(15, 1),
     CASE(16, 0),

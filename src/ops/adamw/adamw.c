@@ -52,7 +52,7 @@ static void ref(const tg_args *a) {
       .scale = (s),                                                                                \
       .positive = 1 << 3,                                                                          \
       .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1),     CASE(15, 7, 1, 1),     CASE(16, 0, 2, 1),       CASE(17, 17, 3, 0.01f),
     CASE(131, 100, 9, 1), CASE(4099, 33, 70, 1), CASE(20011, 9001, 5, 1), CASE(67, 67, 100000, 1),
 };

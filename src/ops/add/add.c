@@ -34,7 +34,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     {                                                                                              \
         .in = { TG_T2(F32, rows, c), TG_T2(F32, rows, c) }                                         \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1),  CASE(1, 15),   CASE(1, 16),    CASE(1, 17),
     CASE(7, 13), CASE(64, 131), CASE(131, 257), { .in = { TG_T0(F32), TG_T0(F32) } },
 };

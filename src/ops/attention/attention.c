@@ -94,7 +94,7 @@ static void put_low_scores(const tg_args *a) {
       .attr = { .i = { h, k, d, w, 3 }, .f = { scale_, rate, cap } },                              \
       .rt = { .seed_lo = 9, .draw_lo = 70 },                                                       \
       .tol = 5e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
 #include "ops/attention/attention_cases.def"
     CASE(1, 129, 4, 2, 16, 1),
     { .in = { TG_T3(F32, 2, 33, 8 * 16) },

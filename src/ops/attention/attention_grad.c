@@ -152,7 +152,7 @@ static double flop(const tg_args *a) {
       .rt = { .seed_lo = 9, .draw_lo = 70 },                                                       \
       .scale = 0.5f,                                                                               \
       .tol = 1e-5 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
 #include "ops/attention/attention_cases.def"
     CASE(1, 129, 4, 2, 16, 0.25f),
 };

@@ -62,7 +62,7 @@ static void ref(const tg_args *a) {
     { .in = { TG_T3(F32, b, t, ((h) + 2 * (k)) * (d)) },                                           \
       .attr = { .i = { h, k, d, w }, .f = { scale_, 0, cap } },                                    \
       .tol = 3e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1),
     CASE(2, 3, 2, 1, 8, 0.35355339f),
     CASE(2, 15, 3, 3, 5, 0.4472136f),

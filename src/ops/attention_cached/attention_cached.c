@@ -158,7 +158,7 @@ static void prepare(const tg_args *a) { tg_case_fill_cache(a, 1, (size_t)a->attr
       .at_in = 3,                                                                                  \
       .at = { __VA_ARGS__ },                                                                       \
       .tol = 3e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 0, 1, 1, 1, 1, 1),
     CASE(1, 0, 9, 3, 3, 8, 0.35355339f),
     CASE(1, 15, 16, 2, 1, 16, 0.25f),

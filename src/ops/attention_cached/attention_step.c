@@ -105,7 +105,7 @@ static void prepare(const tg_args *a) {
       .tol = 1e-5 }
 #define TURNED(d) TG_T2(F32, 1, d)
 #define NORM(d)   TG_T1(F32, d)
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(F32, 1, 1, 1, 4, 1, 1, 4, 0, 0, 0, TURNED(4)),
     CASE(F32, 1, 1, 64, 16, 2, 1, 16, 0, 0, 63, TURNED(16)),
     CASE(F32, 1, 2, 64, 64, 9, 3, 64, 0, 0, 64, TURNED(64)),

@@ -67,7 +67,7 @@ static void prepare(const tg_args *a) {
       .i32_below = (rows_) + 2,                                                                    \
       .prepare = prepare,                                                                          \
       .tol = 3e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1),         CASE(2, 3, 3, 8, 0.35355339f),    CASE(15, 2, 1, 16, 0.25f),
     CASE(16, 4, 2, 17, 0.2f),    CASE(17, 12, 12, 32, 0.1767767f), CASE(67, 2, 2, 40, 0.15811388f),
     CASE(131, 2, 1, 65, 0.125f), CASE(5, 2, 2, 256, 0.0625f),

@@ -32,7 +32,7 @@ static void ref(const tg_args *a) {
     { .in = { TG_T2(F32, rows, C) }, .tol = (t) }, {                                               \
         .in = { TG_T2(F32, rows, C) }, .acc = 1, .tol = (t)                                        \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1e-6),     CASE(1, 17, 1e-6),    CASE(3, 15, 1e-6),    CASE(31, 16, 3e-6),
     CASE(32, 33, 3e-6),   CASE(33, 96, 3e-6),   CASE(127, 131, 1e-5), CASE(128, 64, 1e-5),
     CASE(129, 400, 1e-5), CASE(1031, 37, 2e-5),

@@ -47,7 +47,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
       .attr = { .f = { 3.4445f, -4.775f, 0.5f } },                                                 \
       .positive = 1 << 2,                                                                          \
       .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, TG_T2(F32, 1, 1), TG_ABSENT),
     CASE(1, 15, TG_ABSENT, TG_T1(F32, 4)),
     CASE(1, 17, TG_T2(F32, 1, 17), TG_T1(F32, 4)),

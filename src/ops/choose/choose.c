@@ -72,7 +72,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     { .in = { TG_T2(I32, rows, groups), x(rows, c), a(rows, c), b(rows, c) }, .i32_below = 4 }
 #define HERE(rows, c) TG_T2(F32, rows, c)
 #define NONE(rows, c) TG_ABSENT
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, HERE, HERE, HERE),
     CASE(3, 1, 17, HERE, NONE, NONE),
     CASE(7, 3, 48, HERE, HERE, HERE),

@@ -86,7 +86,7 @@ static void put_no_target(const tg_args *a) {
     for (size_t r = 0; r < tg_type_elems(&a->in_type[1]); r++) targets[r] = -1;
 }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 0),
     CASE(3, 15, 1, 15, 1),
     CASE(5, 16, 3, 16, 0),

@@ -61,7 +61,7 @@ static void put_mask(const tg_args *a) {
     for (size_t r = 0; r < tg_type_elems(&a->in_type[1]); r += 3) targets[r] = -1 - (int32_t)r;
 }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1),
     CASE(3, 15, 1, 15),
     CASE(5, 16, 3, 16),

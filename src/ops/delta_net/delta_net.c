@@ -62,7 +62,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
               TG_T2(F32, (h) * (p) + 2 * (g) * (n), l), TG_T1(F32, 2 * (h) + (p)) },               \
       .attr = { .i = { h, p, g, n, order }, .f = { 1e-6f } },                                      \
       .tol = 2e-5 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 2, 0),   CASE(2, 3, 2, 3, 1, 2, 4, 0),    CASE(1, 9, 4, 2, 2, 3, 3, 0),
     CASE(1, 9, 4, 2, 2, 3, 3, 1),   CASE(1, 19, 2, 17, 1, 18, 4, 0), CASE(1, 6, 2, 32, 2, 7, 4, 1),
     CASE(1, 3, 2, 80, 1, 70, 4, 0),

@@ -191,7 +191,7 @@ static void ref(const tg_args *a) {
       .attr = { .i = { h, p, g, n, order }, .f = { 1e-6f } },                                      \
       .acc = (add),                                                                                \
       .tol = (bound) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 2, 0, 0, 1e-4),    CASE(2, 3, 2, 3, 1, 2, 4, 0, 12, 1e-4),
     CASE(1, 9, 4, 2, 2, 3, 3, 1, 0, 1e-4),    CASE(1, 18, 4, 3, 2, 3, 3, 0, 0, 1e-4),
     CASE(2, 37, 2, 17, 1, 5, 4, 0, 12, 5e-4), CASE(1, 17, 2, 80, 1, 70, 4, 0, 12, 5e-4),

@@ -76,8 +76,7 @@ static inline delta_at delta_at_head(const mamba *m, const tg_attr *a, size_t h,
 }
 
 /* The sum over i of by[i] times row i of sixteen columns, or n of them, in four chains. */
-static inline __attribute__((always_inline)) tg_v rows_sum(const float *by, const float *s,
-                                                           size_t N, size_t n) {
+TG_UNLESS_LONG tg_v rows_sum(const float *by, const float *s, size_t N, size_t n) {
     tg_v sum[4] = { tg_vzero(), tg_vzero(), tg_vzero(), tg_vzero() };
     size_t i = 0;
     for (; i + 4 <= N; i += 4)
@@ -89,9 +88,8 @@ static inline __attribute__((always_inline)) tg_v rows_sum(const float *by, cons
 
 /* Sixteen columns, or n of them, of a state [N][n] go on by a row; from and to may be the same.
  * Returns the error e; out: what is read. n is a constant where it is 16. */
-static inline __attribute__((always_inline)) tg_v delta_block(const delta_at *k, size_t N,
-                                                              const float *from, float *to,
-                                                              size_t p, float *out, size_t n) {
+TG_UNLESS_LONG tg_v delta_block(const delta_at *k, size_t N, const float *from, float *to, size_t p,
+                                float *out, size_t n) {
     const tg_v kept = tg_vset(k->kept);
     const tg_v error = tg_vfnma(kept, rows_sum(k->k, from, N, n), tg_vload_n(k->v + p, n));
     const tg_v more = tg_vmul(tg_vset(k->write), error);

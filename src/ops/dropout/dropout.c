@@ -52,7 +52,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
       .attr = { .i = { 5 }, .f = { rate } },                                                       \
       .rt = { .seed_lo = 42, .seed_hi = 7, .draw_lo = (draw_) },                                   \
       .tol = 1e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 0.2f, 0),
     CASE(3, 5, 7, 0.5f, 11),
     CASE(2, 1, 63, 0.1f, 1),

@@ -41,7 +41,7 @@ static void put_refused(const tg_args *a) { ((TG_REAL *)(uintptr_t)a->in[2])[2] 
       .attr = { .f = { 0.001f } },                                                                 \
       .rt = { .step = (t) },                                                                       \
       .tol = 1e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1),
     CASE(15, 2),
     CASE(17, 8990),

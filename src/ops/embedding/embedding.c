@@ -77,7 +77,7 @@ static void prepare(const tg_args *a) { tg_case_fill_packed(a, 1, 0); }
       .tol = 1e-6 }
 #define PACKED(p, tokens, v, c, s) TABLE(tokens, v, s, TG_CASE_MATRIX(p, v, c))
 #define ROWS(p, tokens, v, c, s)   TABLE(tokens, v, s, TG_T2(p, v, c))
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1),
     CASE(7, 3, 15),
     CASE(5, 16, 16),

@@ -60,7 +60,7 @@ static void ref(const tg_args *a) {
       .i32_below = (v),                                                                            \
       .tol = 2e-6,                                                                                 \
       .acc = (add) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 0),
     CASE(7, 3, 15, 0),
     CASE(5, 16, 16, 1),

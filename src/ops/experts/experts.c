@@ -72,7 +72,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
          TG_CASE_MATRIX(type1, (E) * (n), K))
 #define ROWS(type, rows, k, E, n, K, tol_)                                                         \
     CASE(rows, k, E, 0, K, tol_, TG_T2(type, (E) * (n), K), TG_T2(type, (E) * (n), K))
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     ROWS(F32, 1, 1, 1, 1, 1, 1e-5),
     ROWS(F32, 5, 2, 3, 7, 13, 1e-5),
     ROWS(F32, 19, 3, 4, 33, 67, 2e-5),

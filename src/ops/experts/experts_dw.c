@@ -69,7 +69,7 @@ static double flop(const tg_args *a) {
       .i32_below = (E) + 1,                                                                        \
       .acc = (add),                                                                                \
       .tol = 2e-5 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 0, 0, 0),    CASE(5, 2, 3, 7, 13, 2, 0, 0, 1),
     CASE(5, 2, 3, 7, 13, 2, 1, 0, 0),   CASE(40, 3, 4, 5, 67, 1, 0, 1, 1),
     CASE(67, 2, 5, 16, 33, 1, 0, 1, 0), CASE(3, 2, 9, 4, 64, 2, 1, 0, 1),

@@ -64,7 +64,7 @@ static void prepare(const tg_args *a) {
     CASE(rows, k, E, 0, 2 * (k) * (n), tol_, m((E) * (n), K), m((E) * (n), K))
 #define FLOATS(n, K) TG_T2(F32, n, K)
 #define HALVES(n, K) TG_T2(F16, n, K)
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     ONE(FLOATS, 1, 1, 1, 1, 1, 1e-5),
     TWO(FLOATS, 5, 2, 3, 7, 13, 2e-5),
     ONE(FLOATS, 19, 3, 4, 33, 67, 4e-5),

@@ -41,7 +41,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 }
 
 #define CASE(rows, k, c) { .in = { TG_T2(F32, rows, (k) * (c)), TG_T2(F32, rows, k) }, .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1),
     CASE(3, 2, 15),
     CASE(5, 8, 16),

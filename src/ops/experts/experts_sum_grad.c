@@ -41,7 +41,7 @@ static void ref(const tg_args *a) {
 
 #define CASE(rows, k, c)                                                                           \
     { .in = { TG_T2(F32, rows, (k) * (c)), TG_T2(F32, rows, k), TG_T2(F32, rows, c) }, .tol = 1e-5 }
-static const tg_case cases[] = { CASE(1, 1, 1), CASE(3, 2, 15), CASE(5, 8, 16), CASE(67, 3, 257) };
+TG_CASE_TABLE cases[] = { CASE(1, 1, 1), CASE(3, 2, 15), CASE(5, 8, 16), CASE(67, 3, 257) };
 
 static const char *const wgsl[] = {
 #include "ops/experts/experts_sum_grad.wgsl.h"

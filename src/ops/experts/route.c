@@ -74,7 +74,7 @@ static void prepare_ties(const tg_args *a) {
     for (size_t i = 0; i < tg_type_elems(&a->in_type[0]); i++)
         x[i] = (TG_REAL)tg_floor((double)x[i]);
 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 0, 1),
     CASE(3, 5, 2, 0, 1),
     CASE(3, 5, 2, 1, 1),

@@ -51,7 +51,7 @@ static void ref(const tg_args *a) {
       .attr = { .i = { k, share } },                                                               \
       .i32_below = (E),                                                                            \
       .tol = 4e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 0), CASE(3, 5, 2, 0), CASE(3, 5, 2, 1), CASE(67, 128, 8, 0), CASE(33, 61, 6, 1),
 };
 

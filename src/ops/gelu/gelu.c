@@ -53,7 +53,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
       .attr = { .i = { TG_ACT_##kind }, .f = { cap } },                                            \
       .scale = (s),                                                                                \
       .tol = 1e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
 #include "ops/gelu/gelu_cases.def"
     { .in = { TG_T3(F32, 2, 3, 67) }, .attr = { .i = { TG_ACT_GELU_ERF } }, .tol = 1e-6 },
 };

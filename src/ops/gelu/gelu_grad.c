@@ -36,7 +36,7 @@ static void ref(const tg_args *a) {
       .attr = { .i = { TG_ACT_##kind }, .f = { cap } },                                            \
       .scale = (s),                                                                                \
       .tol = 1e-6 * (s) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
 #include "ops/gelu/gelu_cases.def"
     { .in = { TG_T3(F32, 2, 3, 67), TG_T3(F32, 2, 3, 67) },
       .attr = { .i = { TG_ACT_GELU_ERF } },

@@ -51,7 +51,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
       .attr = { .i = { TG_READ_##kind } },                                                         \
       .scale = (s),                                                                                \
       .tol = 1e-6 * (s) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
 #include "ops/glu/glu_cases.def"
     { .in = { TG_T3(F32, 2, 3, 34) }, .attr = { .i = { TG_READ_SILU } }, .tol = 1e-6 },
 };

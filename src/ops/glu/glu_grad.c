@@ -42,7 +42,7 @@ static void ref(const tg_args *a) {
       .attr = { .i = { TG_READ_##kind } },                                                         \
       .scale = (s),                                                                                \
       .tol = 2e-6 * (s) * (s) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
 #include "ops/glu/glu_cases.def"
     { .in = { TG_T3(F32, 2, 3, 34), TG_T3(F32, 2, 3, 17) },
       .attr = { .i = { TG_READ_SILU } },

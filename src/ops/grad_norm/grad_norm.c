@@ -49,7 +49,7 @@ static void put_tiny(const tg_args *a) {
 
 #define CASE_BAD(n, put)                                                                           \
     { .in = { TG_T1(F32, n), TG_T0(F32) }, .attr = { .f = { 1 } }, .tol = 1e-6, .prepare = put }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1),
     CASE(15, 1, 0),
     CASE(16, 1e-3f, 1),

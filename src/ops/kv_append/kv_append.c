@@ -75,7 +75,7 @@ static void ref(const tg_args *a) {
             { 0, pos_, rows_ }                                                                     \
         }                                                                                          \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 0, 1, 1, 1, 1),
     CASE(1, 6, 7, 2, 2, 8),
     CASE(3, 0, 8, 4, 2, 16),

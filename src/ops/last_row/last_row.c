@@ -21,7 +21,7 @@ static void ref(const tg_args *a) {
     for (size_t i = 0; i < C; i++) y[i] = x[(rows - 1) * C + i];
 }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     { .in = { TG_T2(F32, 1, 1) } },
     { .in = { TG_T2(F32, 3, 17) } },
     { .in = { TG_T2(F32, 32, 96) } },

@@ -57,7 +57,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     { .in = { TG_T2(F32, rows, c), TG_T1(F32, c), TG_T1(F32, c) },                                 \
       .attr = { .f = { 1e-5f } },                                                                  \
       .tol = 3e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1),
     CASE(3, 2),
     CASE(3, 15),

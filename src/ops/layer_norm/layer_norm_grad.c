@@ -78,7 +78,7 @@ static bool fuse(tg_graph *g, tg_node *n) { return tg_fuse_residual(g, n, 5); }
       .tol = 1e-5,                                                                                 \
       .acc = (add) }
 #define RES(rows, c) TG_T2(F32, rows, c)
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, TG_ABSENT, 0),
     CASE(3, 2, RES(3, 2), 0),
     CASE(3, 15, RES(3, 15), 6),

@@ -63,7 +63,7 @@ static void prepare(const tg_args *a) {
     { .in = { TG_T1(F32, 4), TG_T1(F32, 4) },                                                      \
       .attr = { .f = { scale, good, ok, loss } },                                                  \
       .prepare = prepare }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 5, 1, 2),                                 /* nothing to do */
     CASE(1, 1999, 1, 2),                              /* it is 1 at most */
     CASE(0.25f, 1998, 1, 2), CASE(0.25f, 1999, 1, 2), /* doubled */

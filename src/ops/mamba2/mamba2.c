@@ -62,7 +62,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
               TG_T1(F32, 3 * (h)) },                                                               \
       .attr = { .i = { h, p, g, n } },                                                             \
       .tol = 1e-5 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 2),
     CASE(2, 3, 2, 3, 1, 2, 4),
     CASE(1, 9, 4, 2, 2, 3, 3),

@@ -82,7 +82,7 @@ static void ref(const tg_args *a) {
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(2, 4, 1, 1, 1, 1, 1, 1, 2, { 0, 0, 1 }),
     CASE(2, 42, 1, 5, 2, 3, 1, 2, 4, { 0, 2, 5 }),
     CASE(9, 164, 3, 33, 4, 2, 2, 3, 8, { 1, 63, 2 }, { 0, 0, 1 }, { 2, 1000, 30 }),

@@ -134,7 +134,7 @@ static void ref(const tg_args *a) {
       .attr = { .i = { h, p, g, n } },                                                             \
       .acc = (add),                                                                                \
       .tol = (bound) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 2, 0, 1e-5),
     CASE(2, 3, 2, 3, 1, 2, 4, 14, 1e-5),
     CASE(1, 9, 4, 2, 2, 3, 3, 0, 3e-5),

@@ -363,7 +363,7 @@ static void prepare_scaling(const tg_args *a) {
       .prepare = prepare,                                                                          \
       .tol = (tol_) }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     /* weights of files */
     PACKED(F32, 1, 1, 1, 1e-5),
     PACKED(F32, 3, 17, 13, 1e-5),

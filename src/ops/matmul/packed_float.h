@@ -37,8 +37,10 @@ INLINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *ou
             float_block(TG_PACK_##p, group, b, panel + b * 32 * 16);                               \
         break
 
-/* The group as [depth][16] floats: where it is, or in the panel. */
-static const float *float_panel(tg_packing p, size_t depth, const uint8_t *group, float *panel) {
+/* The group as [depth][16] floats: where it is, or in the panel. All ops that read packed groups
+ * have this and float_tile, so they stay functions: a module keeps one of all that are equal. */
+TG_OUT_OF_LINE const float *float_panel(tg_packing p, size_t depth, const uint8_t *group,
+                                        float *panel) {
     switch (p) {
     case TG_PACK_F32: return (const float *)(const void *)group;
     case TG_PACK_F16:
@@ -82,14 +84,14 @@ INLINE void float_rows(const float *w, const float *x, size_t step, size_t depth
 }
 
 /* n <= FLOAT_ROWS rows of x, step apart. */
-static void float_tile(const float *w, const float *x, size_t step, size_t depth, size_t n,
-                       tg_v *y) {
-    if (n == FLOAT_ROWS) {
+TG_OUT_OF_LINE void float_tile(const float *w, const float *x, size_t step, size_t depth, size_t n,
+                               tg_v *y) {
+    size_t i = 0;
+    if (n == FLOAT_ROWS && TG_MR > 1) {
         float_rows(w, x, step, depth, FLOAT_ROWS, y);
         return;
     }
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) float_rows(w, x + i * step, step, depth, 4, y + i);
+    for (; i + 4 <= n && TG_MR > 1; i += 4) float_rows(w, x + i * step, step, depth, 4, y + i);
     for (; i < n; i++) float_rows(w, x + i * step, step, depth, 1, y + i);
 }
 

@@ -154,8 +154,7 @@ INLINE void tile(tg_packing p, bool vnni, const uint8_t *group, const x_block *x
                  tg_v y[TILE_ROWS]) {
     (void)vnni;
     tg_pfloats all[TILE_ROWS][PIECES];
-    UNROLL
-    for (int q = 0; q < PIECES; q++) {
+    for (int q = 0; q < PIECES; q++) { /* not unrolled: a piece goes through all blocks */
         tg_pfloats sum[TILE_ROWS][PIECES];
         UNROLL
         for (int i = 0; i < TILE_ROWS; i++) sum[i][0] = splat(0);

@@ -42,7 +42,7 @@ static void ref(const tg_args *a) {
     { .in = { TG_T2(F32, R, C), TG_T2(F32, R, C), TG_T1(F32, 4) },                                 \
       .attr = { .i = { row, rows, col, cols }, .f = { 0.95f } },                                   \
       .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 0, 1, 0, 1),
     CASE(7, 51, 0, 7, 17, 17),
     CASE(96, 16, 32, 33, 0, 16),

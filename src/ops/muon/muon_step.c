@@ -42,7 +42,7 @@ static void ref(const tg_args *a) {
       .attr = { .i = { row, rows, col, cols }, .f = { 3.2f, 0.1f } },                              \
       .rt = { .lr = 0.02f },                                                                       \
       .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 0, 1, 0, 1),
     CASE(7, 51, 0, 7, 17, 17),
     CASE(131, 390, 0, 131, 130, 131),

@@ -106,7 +106,7 @@ static void prepare(const tg_args *a) {
       .tol = (tol_) }
 #define ONE(p, n, k, tol_)      CASE_OF(TG_CASE_MATRIX(p, n, k), 1, k, false, tol_)
 #define ALONE(p, m, n, k, tol_) CASE_OF(TG_CASE_MATRIX(p, n, k), m, k, true, tol_)
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     ONE(F32, 1, 4, 1e-5),
     ONE(F16, 9, 36, 1e-5),
     ONE(BF16, 17, 64, 1e-5),

@@ -57,7 +57,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 
 /* Widths around a vector; tables that are just long enough, and longer ones; of the
  * rows of sessions, one stands at the end of its table. */
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     { .in = { TG_T2(F32, 1, 1), TG_T2(F32, 1, 1) } },
     { .in = { TG_T2(F32, 5, 15), TG_T2(F32, 7, 15) } },
     { .in = { TG_T3(F32, 3, 4, 16), TG_T2(F32, 4, 16) } },

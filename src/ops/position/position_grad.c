@@ -41,7 +41,7 @@ static void ref(const tg_args *a) {
 
 /* Tmax equal to T and above it: the rows beyond T must be 0, or keep what they had under acc. */
 #define ATTR(t_max) .attr = { .i = { t_max } }, .tol = 2e-6
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     { .in = { TG_T2(F32, 1, 1) }, ATTR(1) },
     { .in = { TG_T2(F32, 5, 15) }, ATTR(7), .acc = 1 },
     { .in = { TG_T3(F32, 3, 4, 16) }, ATTR(4) },

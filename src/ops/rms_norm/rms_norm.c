@@ -46,7 +46,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 
 #define CASE(rows, c)                                                                              \
     { .in = { TG_T2(F32, rows, c), TG_T1(F32, c) }, .attr = { .f = { 1e-5f } }, .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1),
     CASE(3, 15),
     CASE(1, 16),

@@ -67,7 +67,7 @@ static bool fuse(tg_graph *g, tg_node *n) { return tg_fuse_residual(g, n, 3); }
       .acc = (add) }
 /* Rows around a chunk of 32 and a block of 4, columns around a vector; and rows so small that eps
  * decides. */
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, TG_ABSENT, 0),
     CASE(3, 2, RES(3, 2), 0),
     CASE(3, 15, RES(3, 15), 2),

@@ -61,7 +61,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     { .in = { type, TG_T2(F32, t, turned), __VA_ARGS__ }, HEADS(h, k, d, 1) }
 #define ROWS(t, h, k, d)     TG_T2(F32, t, ((h) + 2 * (k)) * (d))
 #define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(ROWS(1, 1, 1, 2), 1, 1, 1, 2, 2, TG_ABSENT),
     CASE(ROWS(3, 9, 3, 64), 3, 9, 3, 64, 64, TG_ABSENT),
     CASE(ROWS(5, 2, 1, 34), 5, 2, 1, 34, 34, TG_T1(F32, 34), TG_T1(F32, 34)),

@@ -94,7 +94,7 @@ static void ref(const tg_args *a) {
 #define ROWS(t, h, k, d)     TG_T2(F32, t, ((h) + 2 * (k)) * (d))
 #define WHOLE(b, t, h, k, d) TG_T3(F32, b, t, ((h) + 2 * (k)) * (d))
 /* Rows around a chunk of 32, halves of heads around a vector. */
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(ROWS(1, 1, 1, 2), TG_ABSENT, 1, 1, 1, 2, 2, TG_ABSENT, TG_ABSENT, 0),
     CASE(WHOLE(2, 3, 9, 3, 64), TG_ABSENT, 3, 9, 3, 64, 64, TG_ABSENT, TG_ABSENT, 6),
     CASE(WHOLE(1, 1, 1, 1, 2), WHOLE(1, 1, 1, 1, 2), 1, 1, 1, 2, 2, NORM(2), NORM(2), 0),

@@ -53,7 +53,7 @@ static void ref(const tg_args *a) {
       .at_in = 1,                                                                                  \
       .at = { __VA_ARGS__ },                                                                       \
       .tol = 1e-7 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     ROWS(1, 1, { 0, 0, 1 }),
     ROWS(1, 32, { 0, 77, 1 }),
     ROWS(17, 5, { 0, 1000, 17 }),

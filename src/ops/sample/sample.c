@@ -232,7 +232,7 @@ static void ref(const tg_args *a) {
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, .temperature = 1, .top_p = 1, .repeat_penalty = 1),
     CASE(3, 15, 4, .temperature = 0, .top_p = 1, .repeat_penalty = 1.3f, .n_recent = 3),
     CASE(1, 16, 4, .temperature = 0.8f, .top_k = 5, .top_p = 0.9f, .repeat_penalty = 1),

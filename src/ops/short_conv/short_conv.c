@@ -37,7 +37,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
 
 /* Sequences shorter than the taps, rows around a unit, columns around a vector. */
 #define CASE(b, t, c, l) { .in = { TG_T3(F32, b, t, 3 * (c)), TG_T2(F32, c, l) }, .tol = 2e-6 }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 2),
     CASE(2, 2, 15, 3),
     CASE(3, 5, 16, 8),

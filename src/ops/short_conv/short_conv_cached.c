@@ -56,7 +56,7 @@ static void ref(const tg_args *a) {
             __VA_ARGS__                                                                            \
         }                                                                                          \
     }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 1, 1, 1, 2, { 0, 0, 1 }),
     CASE(1, 40, 1, 1, 33, 16, 4, { 0, 2, 33 }),
     CASE(6, 64, 3, 2, 75, 5, 8, { 1, 63, 2 }, { 0, 0, 1 }, { 2, 1000, 72 }),

@@ -54,7 +54,7 @@ static void ref(const tg_args *a) {
     { .in = { TG_T3(F32, b, t, 3 * (c)), TG_T2(F32, c, l), TG_T3(F32, b, t, c) },                  \
       .acc = (add),                                                                                \
       .tol = (bound) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(1, 1, 1, 2, 0, 2e-6),
     CASE(2, 2, 15, 3, 2, 4e-6),
     CASE(3, 5, 16, 8, 0, 1e-5),

@@ -28,7 +28,7 @@ static void ref(const tg_args *a) {
         }
 }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     { .in = { TG_T2(F32, 1, 6), TG_T2(F32, 1, 2) }, .attr = { .i = { 1, 1, 2 } } },
     { .in = { TG_T2(F32, 2, 40), TG_ABSENT }, .attr = { .i = { 4, 2, 5 } } },
     { .in = { TG_T2(F32, 3, 40), TG_T2(F32, 3, 20) }, .attr = { .i = { 4, 2, 5 } } },

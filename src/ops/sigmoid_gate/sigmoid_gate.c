@@ -26,7 +26,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     din[1] = tg_out(din[0], 1);
 }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     { .in = { TG_T1(F32, 1), TG_T1(F32, 1) }, .tol = 1e-6 },
     { .in = { TG_T2(F32, 3, 17), TG_T2(F32, 3, 17) }, .tol = 1e-6 },
     { .in = { TG_T2(F32, 2, 16), TG_T2(F32, 2, 16) }, .scale = 60, .tol = 1e-6 },

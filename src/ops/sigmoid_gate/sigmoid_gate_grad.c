@@ -28,7 +28,7 @@ static void ref(const tg_args *a) {
 }
 
 #define CASE(type, s) { .in = { type, type, type }, .scale = (s), .tol = 1e-6 * (s) }
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     CASE(TG_T1(F32, 1), 1),
     CASE(TG_T2(F32, 3, 17), 1),
     CASE(TG_T2(F32, 2, 16), 60),

@@ -32,7 +32,7 @@ static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     if (dy[0]) din[0] = tg_join_gates(g, dy[0], dy[1], &n->attr);
 }
 
-static const tg_case cases[] = {
+TG_CASE_TABLE cases[] = {
     { .in = { TG_T2(F32, 1, 8) }, .attr = { .i = { 1, 1, 2 } } },
     { .in = { TG_T2(F32, 3, 60) }, .attr = { .i = { 4, 2, 5 } } },
     { .in = { TG_T3(F32, 2, 67, 136) }, .attr = { .i = { 3, 1, 17 } } },

@@ -792,6 +792,7 @@ export const EXPORTS = {
   tg_wasm_file_put: 'i:ppp',
   tg_wasm_file_remove: 'b:p',
   tg_wasm_stories_set: 'v:p',
+  tg_wasm_cases_set: 'i:pp',
   tg_wasm_thread_new: 'p:',
   tg_wasm_thread_main: 'v:p',
   tg_wasm_thread_died: 'v:p',
@@ -1025,6 +1026,7 @@ export interface Exports {
   tg_wasm_file_put(name: Ptr, bytes: Ptr, nBytes: Ptr): number;
   tg_wasm_file_remove(name: Ptr): boolean;
   tg_wasm_stories_set(text: Ptr): void;
+  tg_wasm_cases_set(bytes: Ptr, nBytes: Ptr): number;
   tg_wasm_thread_new(): Ptr;
   tg_wasm_thread_main(self: Ptr): void;
   tg_wasm_thread_died(self: Ptr): void;

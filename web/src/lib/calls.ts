@@ -111,6 +111,7 @@ const checkKernels: Call<'checkKernels'> = (core, task, filter) => {
   };
   return core.framed(task, (frame) =>
     listening(core, take, async (user) => {
+      await core.prepareCases();
       const failed = frame.alloc(8);
       const part = filter === '' ? 0 : frame.string(filter);
       const report = core.c.tg_wasm_on_check();

@@ -26,7 +26,7 @@ import type {
   EngineInfo, EngineOptions, LeverInfo, Optimizer, Preset, Schedule, TrainOptions,
 } from './types.js';
 import {
-  fetchStories, type Instance, instantiate, isolated, loadBest, type Loaded,
+  fetchCases, fetchStories, type Instance, instantiate, isolated, loadBest, type Loaded,
 } from './wasm.js';
 
 /** Structs that begin with their size, which `${name}_init` sets with the defaults. */
@@ -106,6 +106,8 @@ export class Core {
   #gpuNote = '';
   /** The instance that has the grammar of stories. */
   #teller: Instance | undefined;
+  /** The one that has the test cases of the ops. */
+  #checker: Instance | undefined;
   /** Settles when the module can be called. */
   #ready: Promise<void> = Promise.resolve();
 
@@ -242,6 +244,19 @@ export class Core {
     const at = new Frame(this.c, this.memory).alloc(text.length + 1);
     this.memory.bytes(at, text.length).set(text);
     this.c.tg_wasm_stories_set(at);
+  }
+
+  /** Hands the ops' test cases to the module that is in use, once. */
+  async prepareCases(): Promise<void> {
+    if (this.#checker === this.#instance) return;
+    const bytes = await fetchCases(this.#loaded.build, this.#options.wasmBase);
+    const frame = new Frame(this.c, this.memory);
+    try {
+      this.ok(this.c.tg_wasm_cases_set(frame.put(bytes), bytes.length));
+    } finally {
+      frame.free();
+    }
+    this.#checker = this.#instance;
   }
 
   async close(): Promise<void> {

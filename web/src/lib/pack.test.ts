@@ -74,10 +74,11 @@ describe('the package', () => {
     expect(paths).toEqual(expect.arrayContaining([
       'lib/index.js', 'lib/index.d.ts', 'lib/engine.worker.js', 'lib/thread.worker.js',
       'bundle/tinygpt.js', 'bundle/engine.worker.js', 'examples/plain/main.js',
-      'lib/openai.js', 'lib/react.d.ts', 'wasm/tinygpt-scalar.wasm', 'wasm/tinygpt-simd-mt-64.wasm', 'wasm/stories.txt',
+      'lib/openai.js', 'lib/react.d.ts', 'wasm/tinygpt-scalar.wasm', 'wasm/tinygpt-simd-mt-64.wasm', 'wasm/tinygpt-scalar.cases',
+      'wasm/stories.txt',
       'README.md', 'LICENSE', 'package.json',
     ]));
-    const built = /^(lib\/[\w./-]+\.(js|d\.ts)|bundle\/[\w.-]+\.js|examples\/.+|wasm\/tinygpt-[\w-]+\.wasm)$/;
+    const built = /^(lib\/[\w./-]+\.(js|d\.ts)|bundle\/[\w.-]+\.js|examples\/.+|wasm\/tinygpt-[\w-]+\.(wasm|cases))$/;
     const others = ['README.md', 'LICENSE', 'package.json', 'wasm/stories.txt'];
     const other = paths.filter((path) => !built.test(path) && !others.includes(path));
     expect(other).toEqual([]);

@@ -116,6 +116,11 @@ export function fetchStories(base: string | URL | undefined): Promise<Uint8Array
   return fetchFile(addressOf('stories.txt', base));
 }
 
+/** The test cases of a build's ops, which it is downloaded without. */
+export function fetchCases(build: BuildName, base: string | URL | undefined): Promise<Uint8Array> {
+  return fetchFile(addressOf(`tinygpt-${build}.cases`, base));
+}
+
 async function fetchBuild(build: BuildName, base: string | URL | undefined): Promise<Uint8Array> {
   const url = addressOf(`tinygpt-${build}.wasm`, base);
   const bytes = await fetchFile(url);

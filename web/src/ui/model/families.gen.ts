@@ -21,7 +21,12 @@ export type SizeName =
   | 'ssmIn'
   | 'ssmConv'
   | 'ssmInner'
-  | 'ssmHeads';
+  | 'ssmHeads'
+  | 'deltaHead'
+  | 'gatedQueries'
+  | 'experts'
+  | 'expertsMlp'
+  | 'expertsWidth';
 
 /** Tensors of one shape: of the model, of each layer, or of layers of a kind. */
 export interface Tensors {
@@ -45,6 +50,10 @@ export interface Family {
   attentionEvery: number;
   /** Of short convolutions. */
   taps: number;
+  /** What is no attention is a gated delta net. */
+  deltaNets: boolean;
+  /** In a layer, each of half the MLP; 0: one MLP. */
+  experts: number;
   tensors: readonly Tensors[];
 }
 
@@ -61,6 +70,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 0,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 2, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -81,6 +92,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 0,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 2, rows: 'one', cols: 'width', of: 'model' },
       { count: 2, rows: 'vocab', cols: 'width', of: 'model' },
@@ -103,6 +116,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -123,6 +138,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -143,6 +160,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -165,6 +184,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -186,6 +207,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -206,6 +229,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 1000000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -227,6 +252,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 500000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -249,6 +276,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 1,
     taps: 0,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 2, rows: 'vocab', cols: 'width', of: 'model' },
@@ -268,6 +297,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 1000000,
     attentionEvery: 3,
     taps: 3,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -292,6 +323,8 @@ export const FAMILIES: readonly Family[] = [
     ropeBase: 10000,
     attentionEvery: 4,
     taps: 4,
+    deltaNets: false,
+    experts: 0,
     tensors: [
       { count: 1, rows: 'one', cols: 'width', of: 'model' },
       { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
@@ -307,6 +340,78 @@ export const FAMILIES: readonly Family[] = [
       { count: 1, rows: 'width', cols: 'ssmInner', of: 'other' },
       { count: 1, rows: 'ssmIn', cols: 'width', of: 'other' },
       { count: 1, rows: 'ssmConv', cols: 'taps', of: 'other' },
+    ],
+  },
+  {
+    name: 'qwen3moe',
+    label: 'Qwen 3 MoE',
+    windows: false,
+    learnedPositions: false,
+    gated: true,
+    ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
+    deltaNets: false,
+    experts: 8,
+    tensors: [
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'one', cols: 'head', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'experts', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'expertsMlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'expertsWidth', cols: 'mlp', of: 'layers' },
+    ],
+  },
+  {
+    name: 'olmoe',
+    label: 'OLMoE',
+    windows: false,
+    learnedPositions: false,
+    gated: true,
+    ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
+    deltaNets: false,
+    experts: 8,
+    tensors: [
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'one', cols: 'queries', of: 'layers' },
+      { count: 1, rows: 'one', cols: 'keys', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'experts', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'expertsMlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'expertsWidth', cols: 'mlp', of: 'layers' },
+    ],
+  },
+  {
+    name: 'granitemoe',
+    label: 'Granite MoE',
+    windows: false,
+    learnedPositions: false,
+    gated: true,
+    ropeBase: 10000,
+    attentionEvery: 1,
+    taps: 0,
+    deltaNets: false,
+    experts: 8,
+    tensors: [
+      { count: 1, rows: 'one', cols: 'width', of: 'model' },
+      { count: 1, rows: 'vocab', cols: 'width', of: 'model' },
+      { count: 2, rows: 'one', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'width', cols: 'queries', of: 'layers' },
+      { count: 1, rows: 'queries', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'keys', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'experts', cols: 'width', of: 'layers' },
+      { count: 2, rows: 'expertsMlp', cols: 'width', of: 'layers' },
+      { count: 1, rows: 'expertsWidth', cols: 'mlp', of: 'layers' },
     ],
   },
 ];

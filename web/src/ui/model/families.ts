@@ -34,7 +34,8 @@ export function familyOf(name: string | undefined): Family {
 /** What a family makes of sizes that are left to it. */
 function filled(s: Shape): Shape {
   const f = familyOf(s.family);
-  const gated = Math.ceil(Math.floor((8 * s.width) / 3) / 16) * 16;
+  const full = Math.ceil(Math.floor((8 * s.width) / 3) / 16) * 16;
+  const gated = f.experts ? Math.ceil(full / 2 / 16) * 16 : full;
   return {
     ...s,
     kvHeads: s.kvHeads || s.heads,
@@ -89,14 +90,16 @@ export function configOf(s: Shape): GptConfig {
   return { ...sizes, family, kvHeads, headSize, mlp, window, ropeBase0: ropeBase };
 }
 
-/** Of Mamba2: one group, twice the width in heads of 32 or of what divides it. */
-function statesOf(width: number) {
+/** Twice the width in heads of a size or of what divides it. Mamba2 has one group; delta nets have a
+ *  head of keys, as large, for each of values. */
+function statesOf(width: number, deltaNets: boolean) {
   const ssmInner = 2 * width;
-  let head = 32;
+  const usual = width < 512 ? 32 : 128;
+  let head = deltaNets ? usual : 32;
   while (ssmInner % head) head--;
   const ssmHeads = ssmInner / head;
-  const ssmConv = ssmInner + 2 * (width < 512 ? 32 : 128);
-  return { ssmInner, ssmHeads, ssmConv, ssmIn: ssmInner + ssmConv + ssmHeads };
+  const ssmConv = ssmInner + 2 * (deltaNets ? ssmInner : usual);
+  return { ssmInner, ssmHeads, ssmConv, ssmIn: ssmInner + ssmConv + ssmHeads, deltaHead: head };
 }
 
 /** tg_param_count; the tokens are bytes if nothing else is said. */
@@ -115,11 +118,15 @@ export function paramCount(shape: Shape, vocab = 256): number {
     head: s.headSize,
     queries,
     keys,
+    gatedQueries: 2 * queries,
     qkv: queries + 2 * keys,
     ctx: s.ctx,
     convIn: 3 * s.width,
     taps: family.taps,
-    ...statesOf(s.width),
+    experts: family.experts,
+    expertsMlp: family.experts * s.mlp,
+    expertsWidth: family.experts * s.width,
+    ...statesOf(s.width, family.deltaNets),
   };
   const attention = Math.ceil(s.layers / family.attentionEvery);
   const times = { model: 1, layers: s.layers, attention, other: s.layers - attention };
