@@ -183,11 +183,16 @@ static const char *const kinds_of_any[] = {
 };
 
 static int convert_any(tg_app *app, const char *in, const char *out, tg_file_kind kind, int dtype) {
+    const bool replaced = tg_app_file_bytes(out) > 0;
     tg_convert_report r;
     char layout[48];
     snprintf(layout, sizeof layout, "%s %s", kinds_of_any[kind], weights[dtype].name);
     const tg_status s = tg_model_convert(app->ctx, in, out, kind, weights[dtype].type, &r);
     if (s != TG_OK) return failed(app, s, out);
+    if (r.in_bytes == 0) { /* a run that stays one: nothing was compared */
+        print_result(app, in, out, layout, replaced);
+        return TG_EXIT_DONE;
+    }
     if (app->globals.json)
         print_report_json(in, out, layout, &r);
     else
@@ -197,26 +202,17 @@ static int convert_any(tg_app *app, const char *in, const char *out, tg_file_kin
     return TG_EXIT_FAILED;
 }
 
-static int drop(void *user, const char *bytes, size_t n_bytes) {
-    (void)user;
-    (void)bytes;
-    (void)n_bytes;
-    return 0;
-}
-
-/* Any model in any form: GGUF and folders always, .tinygpt of what is not of our own family. A file
- * that could not be read is neither: an exit code. */
+/* Any model in any form: GGUF and folders always, .tinygpt of all but the byte GPT, which alone has
+ * the original's layouts, and of that in types which those lack. A file that cannot be read is told
+ * by the conversion, but for a fault of the machine: an exit code. */
 static int choose_way(tg_app *app, const char *in, int format, int dtype, bool *by_model) {
-    tg_model_config own;
+    tg_model_config config;
     *by_model = format == GGUF || format == SAFETENSORS;
     if (*by_model || (format != AUTO && format != V3) || !weights[dtype].name) return TG_ARGS_GO_ON;
-    const tg_status s = tg_file_config(app->ctx, in, &own);
-    if (s == TG_OK) return TG_ARGS_GO_ON;
-    /* Is it a third-party model? Its head tells. */
-    if (!tg_context_machine_failed(app->ctx))
-        *by_model = tg_file_info(app->ctx, in, true, drop, NULL) == TG_OK;
-    if (!*by_model && tg_context_machine_failed(app->ctx))
+    const tg_status s = tg_file_config(app->ctx, in, &config);
+    if (s != TG_OK && tg_context_machine_failed(app->ctx))
         return tg_app_failed(app, app->ctx, TG_E_IO, TG_READING);
+    *by_model = !kinds[dtype][format].name || (s == TG_OK && strcmp(config.family, "tinygpt") != 0);
     return TG_ARGS_GO_ON;
 }
 
@@ -255,10 +251,12 @@ int tg_cmd_convert(int argc, char **argv) {
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
     const char *in = app.args.pos[0], *out = app.args.pos[1];
-    const int format = v.format != AUTO                 ? v.format
-                       : ends_with(out, ".safetensors") ? SAFETENSORS
-                       : ends_with(out, ".gguf")        ? GGUF
-                                                        : AUTO;
+    const int format =
+        v.format != AUTO ? v.format
+        : ends_with(out, ".safetensors") || ends_with(out, ".hf") || ends_with(out, "/")
+            ? SAFETENSORS
+        : ends_with(out, ".gguf") ? GGUF
+                                  : AUTO;
     /* The library refuses every file of the input; this is the case that can be told in few words.
      */
     if (tg_app_same_file(in, out)) {

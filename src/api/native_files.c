@@ -8,7 +8,7 @@
  * page has no file system, and its modules are close to their budget of bytes. What a page can do
  * as well is in tinygpt.c.
  *
- *     tg_file_compare, _has_checksums     io/tools.h, io/detect.h
+ *     tg_file_compare, _has_checksums     io/tools.h, load/model_file.h
  *     tg_model_convert                    convert/convert.h, or a job of jobs_model.c
  *     tg_output_check, tg_writer_new      io/output.h
  *     tg_memory_file_.., tg_lock_..       base/os.h: the same object behind another pointer
@@ -19,10 +19,9 @@
 #include "api/want.h"
 #include "convert/convert.h"
 #include "io/detect.h"
-#include "io/file.h"
-#include "io/hf.h"
 #include "io/output.h"
 #include "io/tools.h"
+#include "load/model_file.h"
 #include "training/chats.h"
 
 tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
@@ -35,29 +34,15 @@ tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_
 }
 
 /* Opening a file tells whether it has any; whether they are right is what tg_file_check asks. */
-static tg_status has_checksums(tg_ctx *err, const char *path, bool *has) {
-    char folder[TG_GGUF_PATH_BYTES];
-    bool described;
-    TG_TRY(tg_gguf_takes(err, path, folder, &described));
-    if (described) {
-        tg_gguf g;
-        TG_TRY(tg_gguf_open_any(err, folder, &g));
-        *has = tg_gguf_checksummed(&g);
-        tg_gguf_close(&g);
-        return TG_OK;
-    }
-    tg_file *file;
-    TG_TRY(tg_file_open(err, path, &file));
-    *has = file->checksummed;
-    tg_file_close(file);
-    return TG_OK;
-}
-
 tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has) {
+    tg_model_file f;
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, has);
-    return tg_fail_named(&ctx->err, path, has_checksums(&ctx->err, path, has));
+    TG_TRY(tg_fail_named(&ctx->err, path, tg_model_file_open(&ctx->err, path, &f)));
+    *has = tg_model_file_checksummed(&f);
+    tg_model_file_close(&f);
+    return TG_OK;
 }
 
 /* A question about an object, so it has no ENTER and leaves the last message. Bytes are those that
@@ -74,12 +59,15 @@ tg_status tg_model_load_times(const tg_model *model, tg_load_times *out) {
     return TG_OK;
 }
 
-/* Runs and models of .tinygpt files stay what they are in another .tinygpt file; all else is read
- * as a model, and held against what was made of it. */
-static tg_status by_model(tg_context *ctx, const char *path_in, tg_file_kind kind, bool *answer) {
+/* Runs stay runs in another .tinygpt file of floats; all else is read as a model, and held against
+ * what was made of it. */
+static tg_status by_model(tg_context *ctx, const char *path_in, tg_file_kind kind,
+                          tg_weight_type type, bool *answer) {
     char folder[TG_GGUF_PATH_BYTES];
-    *answer = kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER;
-    return kind == TG_FILE_V3 ? tg_gguf_takes(&ctx->err, path_in, folder, answer) : TG_OK;
+    *answer = kind == TG_FILE_GGUF || kind == TG_FILE_FOLDER ||
+              (kind == TG_FILE_V3 && type != TG_WEIGHT_F32);
+    if (*answer || kind != TG_FILE_V3) return TG_OK;
+    return tg_gguf_takes(&ctx->err, path_in, folder, answer);
 }
 
 /* The enums are checked by their ends: a value from a program in another language may be any
@@ -98,7 +86,7 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
                        TG_FILE_GGUF, TG_WEIGHT_Q5_K_M, (int)kind, (int)type);
     bool compared;
     tg_convert_report own = { .in_bytes = 0 };
-    tg_status s = by_model(ctx, path_in, kind, &compared);
+    tg_status s = by_model(ctx, path_in, kind, type, &compared);
     if (s == TG_OK && compared) {
         s = tg_convert(ctx, path_in, path_out, kind, type, &own);
     } else if (s == TG_OK) {

@@ -31,6 +31,7 @@
 #include "inspect/probe.h"
 #include "io/detect.h"
 #include "io/tools.h"
+#include "load/model_file.h"
 #include "simd/cpu.h"
 #include "tok/learn.h"
 #include "training/schedule.h"
@@ -658,18 +659,18 @@ tg_status tg_file_check(tg_context *ctx, const char *path) {
     return s == TG_E_MEMORY ? tg_fail_named(&ctx->err, path, s) : s;
 }
 
-/* The family's name as the file has it lies in `family`, on this stack; tg_config_complete puts the
- * library's constant in its place, which is what the caller keeps; where it fails, there is none.
- */
+/* Sizes are complete, and the family's name is the library's constant; after an error there is
+ * none. */
 tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out) {
+    tg_model_file f;
     ENTER(ctx);
     WANT(ctx, path);
     WANT(ctx, out);
-    char family[TG_IO_FAMILY_BYTES];
-    TG_TRY(tg_io_config(&ctx->err, path, out, family));
-    const tg_status s = tg_config_complete(&ctx->err, path, out);
-    if (s != TG_OK) out->family = NULL;
-    return s;
+    out->family = NULL;
+    TG_TRY(tg_fail_named(&ctx->err, path, tg_model_file_open(&ctx->err, path, &f)));
+    *out = f.table.config;
+    tg_model_file_close(&f);
+    return TG_OK;
 }
 
 tg_status tg_transformers_config(tg_context *ctx, const tg_model_config *config, tg_text_fn write,

@@ -12,7 +12,7 @@
 #include "io/hf.h"
 #include "io/meta.h"
 #include "io/output.h"
-#include "io/tools.h"
+#include "load/model_file.h"
 #include "tok/tok_inside.h"
 
 /* The type of matrices, whether some of them are of a finer one (gguf_out.c), and
@@ -33,16 +33,24 @@ static const struct {
 /* -------------------------------------------------------------------------------------- the whole
  */
 
+/* Of the byte GPT, which transformers' GPT-2 is: asked of a run. */
+static tg_status is_own(tg_conversion *c, bool *own) {
+    tg_model_file f;
+    TG_TRY(tg_model_file_open(&c->ctx->err, c->in, &f));
+    c->table.config = f.table.config;
+    *own = tg_meta_is_own(&f.table.config);
+    tg_model_file_close(&f);
+    return TG_OK;
+}
+
 static tg_status open_source(tg_conversion *c, char folder[TG_GGUF_PATH_BYTES], bool *own) {
     bool takes;
     TG_TRY(tg_gguf_takes(&c->ctx->err, c->in, folder, &takes));
-    tg_model_config config = { .layers = 0 };
-    char family[TG_IO_FAMILY_BYTES];
-    if (!takes) TG_TRY(tg_io_config(&c->ctx->err, c->in, &config, family));
-    *own = !takes && tg_meta_is_own(&config);
+    *own = false;
+    if (!takes) TG_TRY(is_own(c, own));
     if (takes)
         TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
-    else if (*own && c->kind == TG_FILE_FOLDER)
+    else if (*own && c->kind == TG_FILE_FOLDER && c->type == TG_F32)
         return tg_own_gguf(&c->ctx->err, c->in, NULL,
                            &c->g); /* its tokenizer; weights by tools.h */
     else
@@ -87,7 +95,7 @@ static tg_status convert(tg_conversion *c) {
     TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));
     if (c->kind != TG_FILE_FOLDER) return write_file(c);
     TG_TRY(tg_output_want_folder(&c->ctx->err, c->out));
-    return own ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
+    return own && c->type == TG_F32 ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
 }
 
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,

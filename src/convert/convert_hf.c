@@ -304,12 +304,8 @@ static int to_buf(void *user, const char *bytes, size_t n_bytes) {
 }
 
 static tg_status fill_own_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
-    tg_model_config config;
-    char name[TG_IO_FAMILY_BYTES];
     (void)family;
-    TG_TRY(tg_io_config(&c->ctx->err, c->in, &config, name));
-    c->table.config.ctx = config.ctx; /* for the tokenizer's own configuration */
-    return tg_io_transformers_config(&c->ctx->err, &config, to_buf, text);
+    return tg_io_transformers_config(&c->ctx->err, &c->table.config, to_buf, text);
 }
 
 /* The weights go over piece by piece, and their header with the story of the run. Tokens are bytes,
@@ -344,10 +340,4 @@ tg_status tg_convert_write_hf(tg_conversion *c) {
     return write_folder(c, write_files);
 }
 
-tg_status tg_convert_write_own_hf(tg_conversion *c) {
-    if (c->type != TG_F32)
-        return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
-                       "%s: safetensors: want f32 of a model of tinygpt's own, have %s", c->out,
-                       tg_dtype_table[c->type].label);
-    return write_folder(c, write_own_files);
-}
+tg_status tg_convert_write_own_hf(tg_conversion *c) { return write_folder(c, write_own_files); }

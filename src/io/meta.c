@@ -468,6 +468,15 @@ static tg_status get_history(tg_file *file, tg_ctx *strict, tg_meta *out) {
     return TG_OK;
 }
 
+const char *tg_meta_loss_text(double loss, char out[TG_NUMBER_BYTES]) {
+    if (tg_isnan(loss)) {
+        snprintf(out, TG_NUMBER_BYTES, "unknown");
+    } else {
+        tg_format_double(loss, out);
+    }
+    return out;
+}
+
 /* Written to *out only when all of it was read, here and in get_best. Absent and null mean the
  * same: the run has not come that far. */
 static tg_status get_final(tg_file *file, tg_ctx *strict, tg_meta *out) {

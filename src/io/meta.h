@@ -22,6 +22,7 @@
 #include "base/json.h"
 #include "base/libc.h"
 #include "base/mem.h"
+#include "base/str.h"
 #include "io/file.h"
 
 /* What a file says about how its weights came about. */
@@ -85,6 +86,9 @@ tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
  * compared with the ranges that training has. known (may be NULL): which fields were there. */
 tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options *out,
                             uint32_t *known);
+
+/* "0.25", or "unknown" for NaN. Returns out. */
+const char *tg_meta_loss_text(double loss, char out[TG_NUMBER_BYTES]);
 
 /* Copies the options that the file knows over those in *out. */
 void tg_meta_take_train(const tg_meta *meta, tg_train_options *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tools.c - info, compare and convert: whole operations on files for the command line.
+ * tools.c - compare and convert runs: whole operations on files for the command line.
  *
  * They hold no tensor in memory, only pieces of PIECE_ELEMS elements, so they work on files that
  * are larger than memory. Text is built whole and handed out in one call: a receiver that stops in
@@ -37,145 +37,6 @@
 static tg_status deliver(tg_ctx *ctx, const tg_buf *text, tg_text_fn write, void *user) {
     TG_TRY(tg_buf_status(ctx, text, "text"));
     return write && write(user, tg_buf_text(text), text->length) ? tg_stopped(ctx, "text") : TG_OK;
-}
-
-/* ----------------------------------------------------------------------------------------- info */
-
-/* "0.25", or "unknown" for NaN. */
-static const char *loss_text(double loss, char out[TG_NUMBER_BYTES]) {
-    if (tg_isnan(loss)) {
-        snprintf(out, TG_NUMBER_BYTES, "unknown");
-    } else {
-        tg_format_double(loss, out);
-    }
-    return out;
-}
-
-/* For people: a line a fact, and a line a tensor. Offsets and lengths are those of the file, so
- * that a tensor can be found with a hex editor; behind them the name in the file, where that is
- * another one. Shapes are of the bytes (manifest.h says what trap that is). Facts that the file
- * does not know are left out. */
-static void put_info_lines(const tg_file *f, const tg_meta *meta, tg_buf *out) {
-    char text[TG_NUMBER_BYTES], other[TG_NUMBER_BYTES], shape[TG_SHAPE_BYTES];
-    const tg_model_config *c = &f->config;
-    tg_buf_printf(out, "file        %s\n", f->path);
-    tg_buf_printf(out, "format      %s, %" PRIu64 " bytes, %s\n", f->format, f->total_bytes,
-                  f->checksummed ? "CRC-32C and SHA-256" : "no checksums");
-    tg_buf_printf(out, "model       layers %d, width %d, heads %d, ctx %d, mlp %d, vocab %d\n",
-                  c->layers, c->width, c->heads, c->ctx, c->mlp, c->vocab);
-    tg_buf_printf(out, "parameters  %" PRIu64 ", stored as %s\n", f->manifest.elems,
-                  tg_file_dtype_name(f->dtype));
-    if (f->keys) {
-        tg_buf_printf(out, "tokens      of a vocabulary; %zu bytes of metadata\n", f->keys_bytes);
-    }
-    tg_buf_printf(out, "training    step %" PRId64 ", %s%s%s\n", f->step,
-                  f->has_moments ? "with the optimizer's moments" : "weights only",
-                  meta->train.ema > 0 ? "; the weights are an average" : "",
-                  f->has_raw ? ", kept with what is trained" : "");
-    if (meta->final.step >= 0) {
-        tg_buf_printf(out, "final loss  %s, validation %s, at step %" PRId64 "\n",
-                      loss_text(meta->final.loss, text), loss_text(meta->final.val_loss, other),
-                      meta->final.step);
-    }
-    if (meta->best_step >= 0) {
-        tg_buf_printf(out, "best        validation %s at step %" PRId64 "\n",
-                      loss_text(meta->best_val_loss, text), meta->best_step);
-    }
-    if (meta->n_history) {
-        const tg_history_point *first = &meta->history[0];
-        const tg_history_point *last = &meta->history[meta->n_history - 1];
-        tg_buf_printf(
-            out, "history     %zu points, loss %s at step %" PRId64 " to %s at step %" PRId64 "\n",
-            meta->n_history, loss_text(first->loss, text), first->step,
-            loss_text(last->loss, other), last->step);
-    }
-    tg_buf_printf(out, "tensors     %zu: name, type, shape of the bytes, offset, bytes\n",
-                  f->n_tensors);
-    for (size_t i = 0; i < f->n_tensors; i++) {
-        const tg_file_tensor *t = &f->tensor[i];
-        tg_buf_printf(out, "  %-40s %-5s %-16s %12" PRIu64 " %12" PRIu64 "%s%s\n", t->name,
-                      tg_file_dtype_name(t->dtype), tg_file_shape_text(t->n_dims, t->dim, shape),
-                      t->offset, t->bytes, t->stored_as ? "  " : "",
-                      t->stored_as ? t->stored_as : "");
-    }
-}
-
-static void put_tensor(tg_json_writer *w, const tg_file_tensor *t) {
-    tg_json_begin_object(w);
-    tg_json_key(w, "name");
-    tg_json_put_string(w, t->name);
-    if (t->stored_as) {
-        tg_json_key(w, "stored_as");
-        tg_json_put_string_n(w, t->stored_as, strlen(t->stored_as));
-    }
-    tg_json_key(w, "dtype");
-    tg_json_put_string(w, tg_file_dtype_name(t->dtype));
-    tg_json_key(w, "shape");
-    tg_json_begin_array(w);
-    for (uint32_t i = 0; i < t->n_dims; i++) {
-        tg_json_put_uint(w, t->dim[i]);
-    }
-    tg_json_end_array(w);
-    tg_json_key(w, "offset");
-    tg_json_put_uint(w, t->offset);
-    tg_json_key(w, "bytes");
-    tg_json_put_uint(w, t->bytes);
-    tg_json_end_object(w);
-}
-
-/* For programs: the same facts. Keys are those of a v3 header where it has them, but in snake_case,
- * as everything that is printed (docs/json.md) and nothing that is in a file. The history is
- * complete here, as a plot needs it. */
-static void put_info_json(const tg_file *f, const tg_meta *meta, tg_buf *out) {
-    tg_json_writer w;
-    tg_json_writer_init(&w, out);
-    w.snake = true;
-    tg_json_begin_object(&w);
-    tg_json_key(&w, "file");
-    tg_json_put_string_n(&w, f->path, strlen(f->path));
-    tg_json_key(&w, "format");
-    tg_json_put_string(&w, f->format);
-    tg_json_key(&w, "bytes");
-    tg_json_put_uint(&w, f->total_bytes);
-    tg_json_key(&w, "checksummed");
-    tg_json_put_bool(&w, f->checksummed);
-    tg_meta_put_config(&w, &f->config);
-    tg_json_key(&w, "params");
-    tg_json_put_uint(&w, f->manifest.elems);
-    tg_json_key(&w, "dtype");
-    tg_json_put_string(&w, tg_file_dtype_name(f->dtype));
-    tg_json_key(&w, "step");
-    tg_json_put_int(&w, f->step);
-    tg_json_key(&w, "has_moments");
-    tg_json_put_bool(&w, f->has_moments);
-    if (meta->train_known) {
-        tg_meta_put_train(&w, &meta->train, meta->train_known);
-    }
-    tg_meta_put_history(&w, meta, 0);
-    tg_json_key(&w, "tensors");
-    tg_json_begin_array(&w);
-    for (size_t i = 0; i < f->n_tensors; i++) {
-        put_tensor(&w, &f->tensor[i]);
-    }
-    tg_json_end_array(&w);
-    tg_json_end_object(&w);
-    tg_buf_putc(out, '\n');
-}
-
-tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user) {
-    tg_file *f;
-    tg_meta meta;
-    TG_TRY(tg_file_open(ctx, path, &f));
-    tg_status status = tg_meta_read(f, &meta);
-    if (status == TG_OK) {
-        tg_buf text;
-        tg_buf_init(&text, &ctx->mem);
-        (json ? put_info_json : put_info_lines)(f, &meta, &text);
-        status = deliver(ctx, &text, write, user);
-        tg_buf_deinit(&text);
-    }
-    tg_file_close(f);
-    return status;
 }
 
 /* -------------------------------------------------------------------------------------- compare */
@@ -260,7 +121,8 @@ static void compare_numbers(comparison *c, const char *what, double a, double b)
     if (c->line.length == 0 && tg_bits_from_double(a) != tg_bits_from_double(b) &&
         !(tg_isnan(a) && tg_isnan(b))) {
         char as[TG_NUMBER_BYTES], bs[TG_NUMBER_BYTES];
-        tg_buf_printf(&c->line, "%s differs: %s and %s", what, loss_text(a, as), loss_text(b, bs));
+        tg_buf_printf(&c->line, "%s differs: %s and %s", what, tg_meta_loss_text(a, as),
+                      tg_meta_loss_text(b, bs));
     }
 }
 
@@ -518,20 +380,6 @@ tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, 
     const tg_status status = tg_converting_go_on(&c, ctx, path_in, path_out, kind, 0);
     tg_converting_deinit(&c);
     return status;
-}
-
-/* ---------------------------------------------------------------------------------------- config
- */
-
-tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out,
-                       char family[TG_IO_FAMILY_BYTES]) {
-    tg_file *f;
-    TG_TRY(tg_file_open(ctx, path, &f));
-    *out = f->config;
-    snprintf(family, TG_IO_FAMILY_BYTES, "%s", out->family ? out->family : TG_META_OWN);
-    out->family = family;
-    tg_file_close(f);
-    return TG_OK;
 }
 
 /* One line: programs read it, and the few people who do have tools. */

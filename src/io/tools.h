@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tools.h - what the commands info, verify and convert do with files; the public header
- * describes the calls (tg_file_info and so on), which forward to these.
+ * tools.h - what the commands verify and convert do with runs; the public header
+ * describes the calls (tg_file_compare and so on), which forward to these.
  */
 #ifndef TG_IO_TOOLS_H
 #define TG_IO_TOOLS_H
@@ -10,10 +10,6 @@
 #include "base/libc.h"
 #include "io/file.h"
 #include "io/tgpt.h"
-
-/* Describes a file without reading its tensors, as lines or as one JSON object. TG_STOPPED if write
- * asked for it. */
-tg_status tg_io_info(tg_ctx *ctx, const char *path, bool json, tg_text_fn write, void *user);
 
 /*
  * Tensors in the order of the manifest (weights, first moments, second moments) by the bits of
@@ -38,11 +34,6 @@ tg_status tg_converting_go_on(tg_converting *c, tg_ctx *ctx, const char *path_in
 void tg_converting_deinit(tg_converting *c);
 /* All at once. */
 tg_status tg_io_convert(tg_ctx *ctx, const char *path_in, const char *path_out, tg_file_kind kind);
-
-/* The sizes of the model in a file; its family's name is in `family`. */
-#define TG_IO_FAMILY_BYTES 64
-tg_status tg_io_config(tg_ctx *ctx, const char *path, tg_model_config *out,
-                       char family[TG_IO_FAMILY_BYTES]);
 
 /* The text of config.json for a model of these sizes. */
 tg_status tg_io_transformers_config(tg_ctx *ctx, const tg_model_config *config, tg_text_fn write,

@@ -297,17 +297,6 @@ static tg_status load_floats(tg_context *ctx, tg_model *m) {
 /* ---------------------------------------------------------------------------------------- loading
  */
 
-/* The type that most bytes of the weights have, by its name. */
-static const char *most_common_type(const tg_tensors *table) {
-    uint64_t bytes[TG_DTYPE_COUNT] = { 0 };
-    int most = 0;
-    for (size_t i = 0; i < table->n_tensors; i++)
-        bytes[table->tensors[i].source->type] += table->tensors[i].source->bytes;
-    for (int i = 1; i < TG_DTYPE_COUNT; i++)
-        if (bytes[i] > bytes[most]) most = i;
-    return tg_dtype_table[most].label;
-}
-
 static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
@@ -317,7 +306,7 @@ static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
     m->metadata = &m->file;
     m->layout.config = m->table.config;
     m->format = tg_gguf_kind(&m->file);
-    m->dtype = most_common_type(&m->table);
+    m->dtype = tg_dtype_table[tg_tensors_type(&m->table)].label;
     m->n_params = m->table.elems;
     m->weight_bytes = m->table.bytes;
     TG_TRY(tg_file_maps_begin(m));

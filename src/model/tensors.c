@@ -142,6 +142,16 @@ tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tenso
                               f.text);
 }
 
+tg_dtype tg_tensors_type(const tg_tensors *t) {
+    uint64_t bytes[TG_DTYPE_COUNT] = { 0 };
+    int most = 0;
+    for (size_t i = 0; i < t->n_tensors; i++)
+        bytes[t->tensors[i].source->type] += t->tensors[i].source->bytes;
+    for (int i = 1; i < TG_DTYPE_COUNT; i++)
+        if (bytes[i] > bytes[most]) most = i;
+    return (tg_dtype)most;
+}
+
 /* Heads of one element, or of P behind what belongs to queries and keys. */
 static size_t of_heads(const tg_model_config *c, const tg_want *want, size_t i, bool to_turns) {
     const tg_size size = tg_turns_columns(want) ? want->cols : want->rows;

@@ -39,6 +39,9 @@ typedef struct tg_tensors {
  * multiplied with stay in the file. */
 tg_status tg_tensors_read(const tg_gguf *g, tg_arena *arena, bool stay, tg_tensors *out);
 
+/* The type that most bytes of the weights have in the file. */
+tg_dtype tg_tensors_type(const tg_tensors *t);
+
 /* Rows of a head of D whose halves lie side by side, and the same ones paired (2i, 2i + 1): where
  * row i of the first order is in the second, and the other way. */
 static inline size_t tg_row_paired(size_t i, size_t D) {

@@ -49,6 +49,36 @@ def embeddings():
            err="want a model that writes text")
 
 
+def runs_and_models():
+    """A run is told of as the GGUF file that it becomes: family, sizes, kinds of layers, caches."""
+    tune = os.path.join(LM, "tune_qwen35.zip")
+    r = tinygpt("train", "--data", text_file(), "--from", tune, "--steps", "1", "--row-tokens", "16",
+                "--eval-windows", "2", *SILENT, "--out", "q.tinygpt")
+    expect(r, 0, "a run of Qwen 3.5")
+    expect(tinygpt("convert", "q.tinygpt", "q.gguf"), 0, "to GGUF")
+    run, gguf = (tinygpt("info", name, "--json").json() for name in ("q.tinygpt", "q.gguf"))
+    story = {"file", "format", "bytes", "checksummed", "name", "tokenizer", "splitter", "template", "weight_bytes",
+             "has_moments", "step", "train", "loss_history", "final_loss", "best_val", "tensors"}
+    equal({k: v for k, v in run.items() if k not in story}, {k: v for k, v in gguf.items() if k not in story},
+          "what is told of the model")
+    equal((run["family"], run["config"]["layer_kind"], len(run["caches"])), ("qwen35", "dad", 1),
+          "family, kinds, caches")
+    equal((run["step"], run["has_moments"], "step" in gguf), (1, True, False), "a run's story")
+    parts = ("name", "dtype", "type", "rows", "cols")
+    equal({tuple(t[k] for k in parts) for t in run["tensors"] if not t["name"].startswith("adam_")},
+          {tuple(t[k] for k in parts) for t in gguf["tensors"]}, "tensors")
+    lines = [tinygpt("info", name).text.splitlines() for name in ("q.tinygpt", "q.gguf")]
+    same = ("model ", "kinds ", "parameters ", "  F32 ", "cache ")
+    equal(*([line for line in told if line.startswith(same)] for told in lines), "lines")
+    write("a.gguf", read(lm("qwen35.gguf")))
+    expect(tinygpt("convert", "a.gguf", "a.tinygpt", "--dtype", "q8_0"), 0, "a model in .tinygpt")
+    for name, family in (("q.tinygpt", "qwen35"), ("a.tinygpt", "qwen35"), (lm("bert.zip"), "bert"),
+                         (lm("llama"), "llama")):
+        config = tinygpt("info", name, "--json").json()
+        equal((config["family"], config["config"]["d_model"], config["config"]["layers"]),
+              (family, config["width"], config["layers"]), f"sizes of {os.path.basename(name)}")
+
+
 def minilm():
     lines = read(lm("minilm.txt")).decode("utf-8").split("\n")
     pairs = [(lines[i], lines[i + 1], float(lines[i + 2])) for i in range(0, len(lines) - 2, 3)]
@@ -436,5 +466,5 @@ def what_they_are():
     expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of gpt2 llama.*have gemma4")
 
 
-main(embeddings, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf, to_folders,
-     short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)
+main(embeddings, runs_and_models, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf,
+     to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)

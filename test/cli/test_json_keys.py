@@ -90,7 +90,8 @@ def keys_of_runs():
     compared("eval --suite", asked("eval", "a.tinygpt", "--suite", "q.tsv"))
     expect(tinygpt("convert", "a.tinygpt", "st", "--format", "safetensors"), 0, "a folder")
     compared("info", asked("info", "a.tinygpt"),
-             asked("info", os.path.join("st", "model.safetensors")))
+             asked("info", os.path.join("st", "model.safetensors")),
+             asked("info", have_model(LLAMA)), asked("info", have_model(BERT)))
     compared("verify", asked("verify", "a.tinygpt"), asked("verify", "a.tinygpt", "a.tinygpt"))
     compared("dump", asked("dump", "a.tinygpt"))
     compared("convert", asked("convert", "a.tinygpt", "b.tinygpt", "--dtype", "f16"),
@@ -98,8 +99,6 @@ def keys_of_runs():
 
 
 def keys_of_third_party_models():
-    compared("info of a third-party model", asked("info", have_model(LLAMA)),
-             asked("info", have_model(BERT)))
     compared("tokenize", asked("tokenize", have_model(LLAMA), "Hello you"),
              asked("tokenize", "--train", text_file(), "--kind", "chars", "--out", "chars.json"))
     compared("chat", asked("chat", have_model(LLAMA), "--tokens", "2", data=b"Hi\n"))

@@ -6,6 +6,7 @@
 #include "engine_util.h"
 #include "nan.h"
 
+#include "inspect/inspect.h"
 #include "io/file.h"
 #include "io/tools.h"
 
@@ -117,7 +118,7 @@ static void older_formats_hold_no_run_of_it(void **state) {
     char info[4096];
     steps_until(&r, 3);
     OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
-    OK(r.ctx, tg_io_info(&r.ctx->err, SAVE, false, keep_text, info));
+    OK(r.ctx, tg_inspect_file_info(&r.ctx->err, SAVE, false, keep_text, info));
     assert_non_null(strstr(info, "moments; the weights are an average, kept with what is"));
     for (int i = 0; i < 2; i++)
         assert_int_equal(tg_io_convert(&r.ctx->err, SAVE, v2, i ? TG_FILE_V1_F32 : TG_FILE_V2_F32),

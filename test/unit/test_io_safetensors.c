@@ -7,6 +7,7 @@
 
 #include "dtype/dtype.h"
 #include "fail_alloc.h"
+#include "inspect/inspect.h"
 #include "io/safetensors.h"
 
 /* ---------------------------------------------------------------------------- files of our making
@@ -271,10 +272,10 @@ static void survives_there_and_back(void **state) {
         bytes_free(&b);
     }
     tg_buf_clear(&text);
-    assert_int_equal(tg_io_info(&ctx, st, false, keep_text, &text), TG_OK);
+    assert_int_equal(tg_inspect_file_info(&ctx, st, false, keep_text, &text), TG_OK);
     assert_non_null(strstr(tg_buf_text(&text), "h.2.attn.c_attn.weight"));
     tg_buf_clear(&text);
-    assert_int_equal(tg_io_info(&ctx, st, true, keep_text, &text), TG_OK);
+    assert_int_equal(tg_inspect_file_info(&ctx, st, true, keep_text, &text), TG_OK);
     assert_non_null(strstr(tg_buf_text(&text), "\"stored_as\":\"h.2.attn.c_attn.weight\""));
     tg_buf_deinit(&text);
 }

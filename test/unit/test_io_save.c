@@ -6,6 +6,7 @@
 #include "io_folder.h"
 
 #include "fail_alloc.h"
+#include "inspect/inspect.h"
 
 #include <errno.h>
 #include <sys/stat.h>
@@ -20,8 +21,8 @@ static tg_status use_everything(tg_ctx *ctx) {
     tg_meta meta;
     TG_TRY(model_save_v3(ctx, path, &config, true, true));
     TG_TRY(check_file(ctx, path));
-    TG_TRY(tg_io_info(ctx, path, true, NULL, NULL));
-    TG_TRY(tg_io_info(ctx, path, false, NULL, NULL));
+    TG_TRY(tg_inspect_file_info(ctx, path, true, NULL, NULL));
+    TG_TRY(tg_inspect_file_info(ctx, path, false, NULL, NULL));
     TG_TRY(tg_io_compare(ctx, path, path, &flag, NULL, NULL));
     TG_TRY(tg_io_convert(ctx, path, path_b, TG_FILE_V2_INT4));
     TG_TRY(tg_file_open_newest(ctx, path, &f, &flag));

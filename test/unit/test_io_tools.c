@@ -5,6 +5,7 @@
 #include "io_folder.h"
 
 #include "base/json.h"
+#include "inspect/inspect.h"
 
 static int stop_at_once(void *user, const char *text, size_t n) {
     (void)user;
@@ -23,8 +24,8 @@ static void describes_a_file(void **state) {
     tg_buf_init(&text, &ctx.mem);
     tg_arena_init(&arena, &ctx.mem);
     assert_int_equal(model_save_v3(&ctx, path, &config, true, false), TG_OK);
-    assert_int_equal(tg_io_info(&ctx, path, false, keep_text, &text), TG_OK);
-    static const char *const lines[] = { "tinygpt v3", "284, stored as f32",
+    assert_int_equal(tg_inspect_file_info(&ctx, path, false, keep_text, &text), TG_OK);
+    static const char *const lines[] = { "tinygpt v3", "284, stored as\n  F32       20 tensors",
                                          "step 30",    "validation 3.5 at step 30",
                                          "3 points",   "adam_v.blocks.0.mlp.fc_out.bias" };
     for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
@@ -33,12 +34,12 @@ static void describes_a_file(void **state) {
         }
     }
     tg_buf_clear(&text);
-    assert_int_equal(tg_io_info(&ctx, path, true, keep_text, &text), TG_OK);
+    assert_int_equal(tg_inspect_file_info(&ctx, path, true, keep_text, &text), TG_OK);
     assert_int_equal(tg_json_parse(&ctx, &arena, "info", text.data, text.length, NULL, &root), 0);
     assert_int_equal(tg_json_want(&ctx, root, "tensors", TG_JSON_ARRAY, &tensors), TG_OK);
     assert_int_equal(tensors->count, 60);
     assert_true(tg_json_is(tg_json_get(root, "format"), "tinygpt v3"));
-    assert_int_equal(tg_io_info(&ctx, path, true, stop_at_once, NULL), TG_STOPPED);
+    assert_int_equal(tg_inspect_file_info(&ctx, path, true, stop_at_once, NULL), TG_STOPPED);
     tg_arena_deinit(&arena);
     tg_buf_deinit(&text);
 }

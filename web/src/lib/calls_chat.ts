@@ -49,19 +49,6 @@ interface Head {
   template?: unknown;
 }
 
-/** Those of a run or a model of our own, whose weights are floats in memory. */
-interface OwnHead {
-  bytes: number;
-  params: number;
-  config: { layers: number; d_model: number; ctx: number; vocab_size: number };
-}
-
-function headOf({ bytes, params, config }: OwnHead): Head {
-  const { layers, d_model: width, ctx, vocab_size: vocab } = config;
-  const caches = [{ tokens: ctx, bytes: 4 * 2 * layers * width * ctx }];
-  return { bytes, params, layers, vocab, ctx, caches, family: 'tinygpt', weight_bytes: 4 * params };
-}
-
 export const chatFacts: Call<'chatFacts'> = (core, task, file) => {
   const gathered = new Gathered(core);
   return core.framed(task, (frame) =>
@@ -69,8 +56,7 @@ export const chatFacts: Call<'chatFacts'> = (core, task, file) => {
       listening(core, gathered.take, async (user) => {
         const onText = core.c.tg_wasm_on_text();
         core.ok(core.c.tg_file_info(core.context, frame.string(name), true, onText, user));
-        const told = JSON.parse(gathered.text()) as Head | OwnHead;
-        const head = 'config' in told ? headOf(told) : told;
+        const head = JSON.parse(gathered.text()) as Head;
         return {
           name: head.name ?? '', family: head.family, params: head.params, layers: head.layers,
           vocab: head.vocab, ctx: head.ctx, fileBytes: head.bytes,
