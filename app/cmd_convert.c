@@ -25,7 +25,7 @@ static const tg_option options[] = {
     TG_CHOICE(
         "--dtype", values, dtype,
         "f32|f16|int4|bf16|q8_0|q4_0|q4_k|q5_0|iq4_nl|q5_k|q6_k|q4_k_m|q5_k_m",
-        "numbers in the new file; from bf16 on in gguf, and in v3 of third-party models; q4_k_m and q5_k_m have the matrices that matter more in q6_k"),
+        "numbers in the new file; from bf16 on in gguf, folders (bf16) and v3; q4_k_m and q5_k_m have the matrices that matter more in q6_k"),
     TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors|gguf",
               "the layout; auto: by the name of OUT, then v3 for f32, v2 for f16 and int4"),
     TG_FLAG("--force", values, force,
@@ -228,9 +228,9 @@ static int run(tg_app *app, const values *v, int format) {
         return TG_EXIT_USAGE;
     }
     if (!by_model && !layout)
-        return tg_args_refuse(
-            &app->args, "f16 and int4 exist in the v2 layout only, bf16 and the q types in gguf "
-                        "alone: leave --format out, and name OUT .tinygpt or .gguf");
+        return tg_args_refuse(&app->args,
+                              "of the original's layouts v1 has f32, v2 has f32, f16 and int4: "
+                              "leave --format out, and name OUT .tinygpt or .gguf");
     /* Asked first, since the library would only find out after reading all of IN's header. */
     if (format != SAFETENSORS && !tg_app_can_write(out, why, sizeof why, &code)) {
         tg_app_error(app, "%s cannot be written: %s", out, why);

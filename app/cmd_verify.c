@@ -12,8 +12,9 @@ static const tg_command_spec spec = {
     .usage = "A [B]",
     .about =
         "With one file: checks all its checksums and ranges. With two: compares them tensor by "
-        "tensor, bit for bit, then step, options and history. Exit code 0: whole or equal, 1: "
-        "different, 2: not readable or damaged.",
+        "tensor, bit for bit, then step, options and history of runs; a run, a GGUF file and a "
+        "folder of one model are equal. Exit code 0: whole or equal, 1: different, 2: not readable "
+        "or damaged.",
     .pos = { "A", "B" },
     .pos_min = 1,
     .pos_max = 2,

@@ -356,12 +356,12 @@ typedef struct tg_convert_report {
 
 /* Any model that can be opened, in another form. Moments and history of a run go along where the
  * form has a place for them (v3, v2 and v1 in f32).
- * GGUF, folders, and .tinygpt v3 of a third-party model have matrices of `type` or, where its
+ * GGUF, folders, and .tinygpt v3 but of a run in f32 have matrices of `type` or, where its
  * blocks do not divide their rows, of the next finer one, and vectors in f32 but for folders; type
  * is not looked at for other forms. A tokenizer.json goes along with a folder or a .tinygpt file,
  * or becomes the metadata of a GGUF file; out of such metadata, and of a vocabulary of bytes, it is
- * made for a folder. A model of tinygpt's own becomes a folder in f32. FOLDER/model.safetensors as
- * path_out of a folder is FOLDER.
+ * made for a folder. FOLDER/model.safetensors as path_out of a folder
+ * is FOLDER.
  * Of these forms what was written is opened and held against the original, without the rounding of
  * activations, before it takes its name; a folder is written beside path_out and swapped with it as
  * a whole. report may be NULL.
@@ -770,13 +770,13 @@ TG_API const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t 
 TG_API tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, char *said,
                                    size_t said_bytes);
 
-/* The sizes of the model in a file, without loading it. */
+/* The sizes of the model in a file of any kind, complete, without loading it. */
 TG_API tg_status tg_file_config(tg_context *ctx, const char *path, tg_model_config *out);
 /* Whether there are checksums in a file, so that tg_file_check has seen all its bytes to be right.
  * Not in WebAssembly. */
 TG_API tg_status tg_file_has_checksums(tg_context *ctx, const char *path, bool *has);
-/* Compares two files tensor by tensor, then step, options and history. *equal tells; write gets one
- * line that names the first difference (tensor, element, both values) or says that all is equal. */
+/* Of two runs tensors, then step, options and history; else whether both files are one model: sizes
+ * and weights. write gets a line: the first difference (tensor, element, values), or equality. */
 TG_API tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b,
                                  bool *equal, tg_text_fn write, void *user);
 

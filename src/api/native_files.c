@@ -8,7 +8,7 @@
  * page has no file system, and its modules are close to their budget of bytes. What a page can do
  * as well is in tinygpt.c.
  *
- *     tg_file_compare, _has_checksums     io/tools.h, load/model_file.h
+ *     tg_file_compare, _has_checksums     io/tools.h, convert/convert.h; load/model_file.h
  *     tg_model_convert                    convert/convert.h, or a job of jobs_model.c
  *     tg_output_check, tg_writer_new      io/output.h
  *     tg_memory_file_.., tg_lock_..       base/os.h: the same object behind another pointer
@@ -24,13 +24,21 @@
 #include "load/model_file.h"
 #include "training/chats.h"
 
+/* Two runs are compared with all that resuming needs; where one file is a model alone, the models
+ * are. */
 tg_status tg_file_compare(tg_context *ctx, const char *path_a, const char *path_b, bool *equal,
                           tg_text_fn write, void *user) {
     ENTER(ctx);
     WANT(ctx, path_a);
     WANT(ctx, path_b);
     WANT(ctx, equal);
-    return tg_io_compare(&ctx->err, path_a, path_b, equal, write, user);
+    char folder[TG_GGUF_PATH_BYTES];
+    bool model[2];
+    *equal = false;
+    TG_TRY(tg_fail_named(&ctx->err, path_a, tg_gguf_takes(&ctx->err, path_a, folder, &model[0])));
+    TG_TRY(tg_fail_named(&ctx->err, path_b, tg_gguf_takes(&ctx->err, path_b, folder, &model[1])));
+    return (model[0] || model[1] ? tg_convert_compare : tg_io_compare)(&ctx->err, path_a, path_b,
+                                                                       equal, write, user);
 }
 
 /* Opening a file tells whether it has any; whether they are right is what tg_file_check asks. */

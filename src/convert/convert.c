@@ -8,7 +8,6 @@
 #include "convert/convert.h"
 
 #include "convert/own_gguf.h"
-#include "io/detect.h"
 #include "io/hf.h"
 #include "io/meta.h"
 #include "io/output.h"
@@ -33,28 +32,22 @@ static const struct {
 /* -------------------------------------------------------------------------------------- the whole
  */
 
-/* Of the byte GPT, which transformers' GPT-2 is: asked of a run. */
+/* Is it a run of the byte GPT, which goes into a folder of floats with its story? */
 static tg_status is_own(tg_conversion *c, bool *own) {
     tg_model_file f;
     TG_TRY(tg_model_file_open(&c->ctx->err, c->in, &f));
     c->table.config = f.table.config;
-    *own = tg_meta_is_own(&f.table.config);
+    *own = f.run && tg_meta_is_own(&f.table.config);
     tg_model_file_close(&f);
     return TG_OK;
 }
 
+/* Of such a run the tokenizer is all that is wanted here: tools.h has its weights. */
 static tg_status open_source(tg_conversion *c, char folder[TG_GGUF_PATH_BYTES], bool *own) {
-    bool takes;
-    TG_TRY(tg_gguf_takes(&c->ctx->err, c->in, folder, &takes));
     *own = false;
-    if (!takes) TG_TRY(is_own(c, own));
-    if (takes)
-        TG_TRY(tg_gguf_open_any(&c->ctx->err, folder, &c->g));
-    else if (*own && c->kind == TG_FILE_FOLDER && c->type == TG_F32)
-        return tg_own_gguf(&c->ctx->err, c->in, NULL,
-                           &c->g); /* its tokenizer; weights by tools.h */
-    else
-        TG_TRY(tg_own_gguf(&c->ctx->err, c->in, &c->floats, &c->g));
+    if (c->kind == TG_FILE_FOLDER && c->type == TG_F32) TG_TRY(is_own(c, own));
+    if (*own) return tg_own_gguf(&c->ctx->err, c->in, NULL, &c->g);
+    TG_TRY(tg_any_gguf(&c->ctx->err, c->in, folder, &c->floats, &c->g));
     return tg_tensors_read(&c->g, &c->arena, false, &c->table);
 }
 
@@ -95,7 +88,7 @@ static tg_status convert(tg_conversion *c) {
     TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));
     if (c->kind != TG_FILE_FOLDER) return write_file(c);
     TG_TRY(tg_output_want_folder(&c->ctx->err, c->out));
-    return own && c->type == TG_F32 ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
+    return own ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
 }
 
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,

@@ -14,6 +14,13 @@
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
                      tg_weight_type type, tg_convert_report *report);
 
+/* convert_compare.c: are two files of any kinds the same model? Sizes, then tensors by their names
+ * in GGUF, by the bits of their f32 values in the order of layout.h; of a run its weights alone,
+ * and neither types nor metadata. write, which may be NULL, gets one line, with its end, that names
+ * the first difference or says that all is equal. */
+tg_status tg_convert_compare(tg_ctx *ctx, const char *path_a, const char *path_b, bool *equal,
+                             tg_text_fn write, void *user);
+
 /* ------------------------------------------------------------- for the files of this folder alone
  */
 

@@ -498,3 +498,10 @@ tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *
     if (floats) tg_block_free(floats);
     return s;
 }
+
+tg_status tg_any_gguf(tg_ctx *ctx, const char *path, char folder[TG_GGUF_PATH_BYTES],
+                      tg_block *floats, tg_gguf *out) {
+    bool takes;
+    TG_TRY(tg_gguf_takes(ctx, path, folder, &takes));
+    return takes ? tg_gguf_open_any(ctx, folder, out) : tg_own_gguf(ctx, path, floats, out);
+}

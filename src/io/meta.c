@@ -332,6 +332,31 @@ void tg_meta_put_config(tg_json_writer *w, const tg_model_config *config) {
     tg_json_end_object(w);
 }
 
+const char *tg_meta_config_difference(const tg_model_config *a, const tg_model_config *b,
+                                      char value_a[TG_NUMBER_BYTES],
+                                      char value_b[TG_NUMBER_BYTES]) {
+    for (size_t i = 0; i < N_CONFIG_FIELDS; i++) {
+        const char *x = (const char *)a + config_fields[i].place;
+        const char *y = (const char *)b + config_fields[i].place;
+        if (memcmp(x, y, 4) == 0) continue;
+        for (int side = 0; side < 2; side++) {
+            int32_t whole;
+            float real;
+            memcpy(&whole, side ? y : x, sizeof whole);
+            memcpy(&real, side ? y : x, sizeof real);
+            if (config_fields[i].is_float)
+                tg_format_float(real, side ? value_b : value_a);
+            else
+                snprintf(side ? value_b : value_a, TG_NUMBER_BYTES, "%d", (int)whole);
+        }
+        return config_fields[i].key;
+    }
+    if (memcmp(a->layer_kind, b->layer_kind, sizeof a->layer_kind) == 0) return NULL;
+    snprintf(value_a, TG_NUMBER_BYTES, "%.31s", a->layer_kind);
+    snprintf(value_b, TG_NUMBER_BYTES, "%.31s", b->layer_kind);
+    return "layerKind";
+}
+
 static bool get_config_field(const tg_json *json, size_t i, tg_model_config *out) {
     char *to = (char *)out + config_fields[i].place;
     int64_t whole = 0;

@@ -87,6 +87,11 @@ tg_status tg_meta_get_v3(tg_ctx *ctx, const char *where, const tg_json *header,
 tg_status tg_meta_get_train(tg_ctx *ctx, const tg_json *train, tg_train_options *out,
                             uint32_t *known);
 
+/* The key of the first size that differs, NULL if none does, with its two values; families are not
+ * looked at. */
+const char *tg_meta_config_difference(const tg_model_config *a, const tg_model_config *b,
+                                      char value_a[TG_NUMBER_BYTES], char value_b[TG_NUMBER_BYTES]);
+
 /* "0.25", or "unknown" for NaN. Returns out. */
 const char *tg_meta_loss_text(double loss, char out[TG_NUMBER_BYTES]);
 

@@ -75,44 +75,17 @@ tg_status tg_floats_new(tg_context *ctx, const char *path, tg_floats **out) {
     return begin(f, path);
 }
 
-/* A vector may be a column in its file. */
-static uint64_t cols_of(const tg_tensor *t) {
-    return t->type.n_dims == 1 ? t->source->elems : t->source->dim[0];
-}
-static uint64_t rows_of(const tg_tensor *t) { return t->source->elems / cols_of(t); }
-
 /* Some rows of the tensor that is next. */
 static tg_status read_rows(tg_floats *f, const tg_tensor *t, uint64_t n) {
     const tg_tensor_spec *to = tg_weights_find(f->model, t->name);
-    const size_t row_bytes = (size_t)(t->source->bytes / rows_of(t)), bytes = row_bytes * (size_t)n;
-    const tg_model_config *config = &f->table.config;
-    const size_t head_size = (size_t)config->head_size;
-    TG_ASSERT(to && to->rows == rows_of(t) && to->cols == cols_of(t));
-    const size_t room_bytes = to->cols * sizeof(float);
-    if (room_bytes + bytes > f->buffer.bytes) {
+    const size_t bytes = tg_tensor_room_bytes(t, n);
+    TG_ASSERT(to && to->rows == tg_tensor_rows(t) && to->cols == tg_tensor_cols(t));
+    if (bytes > f->buffer.bytes) {
         tg_block_free(&f->buffer);
-        TG_TRY(tg_block_new(&f->ctx->err, room_bytes + bytes, &f->buffer));
+        TG_TRY(tg_block_new(&f->ctx->err, bytes, &f->buffer));
     }
-    float *room = f->buffer.data; /* a row's, in front of the file's */
-    uint8_t *from = (uint8_t *)(room + to->cols);
-    const bool reorder = t->reorder && !f->file.heads_plain;
-    const uint64_t each = cols_of(t) / t->source->dim[0]; /* rows of the file in one of ours */
-    TG_TRY(tg_gguf_read_rows(&f->file, t->source, f->row * each, n * each, from));
-    /* Halves of a head come side by side: rows of a matrix, elements of a bias. */
-    const bool bias = t->pairs && to->n_dims == 1;
-    const size_t cols = bias ? 1 : to->cols, stride = bias ? 1 : to->row_stride_elems;
-    for (uint64_t i = 0; i < (bias ? to->cols : n); i++) {
-        const bool columns = reorder && tg_turns_columns(t->want);
-        const uint64_t row = t->pairs ? tg_row_halved((size_t)(f->row + i), head_size)
-                             : reorder && !columns
-                                 ? tg_head_in_row(config, t->want, (size_t)(f->row + i))
-                                 : f->row + i;
-        float *x = f->model->weights + to->offset_elems + row * stride;
-        tg_block_to_f32_n(t->source->type, x, from + i * row_bytes / (bias ? to->cols : 1), cols);
-        tg_tensor_logs(t, x, cols);
-        if (columns) tg_head_columns(config, t->want, tg_head_in_row, x, room, cols);
-    }
-    return TG_OK;
+    return tg_tensor_read(&f->file, &f->table.config, t, f->row, n, f->buffer.data,
+                          f->model->weights + to->offset_elems, 0, to->row_stride_elems);
 }
 
 static tg_status check_chunks(tg_floats *f, double deadline_ms) {
@@ -131,7 +104,8 @@ tg_status tg_floats_go_on(tg_floats *f, double deadline_ms, tg_model **out) {
     TG_TRY(check_chunks(f, deadline_ms));
     while (f->tensor < f->table.n_tensors) {
         const tg_tensor *t = &f->table.tensors[f->tensor];
-        const uint64_t most = PIECE_ELEMS / cols_of(t) + 1, left = rows_of(t) - f->row;
+        const uint64_t most = PIECE_ELEMS / tg_tensor_cols(t) + 1,
+                       left = tg_tensor_rows(t) - f->row;
         const uint64_t n = left < most ? left : most;
         TG_TRY(read_rows(f, t, n));
         f->row = n == left ? 0 : f->row + n;

@@ -183,6 +183,43 @@ void tg_tensor_logs(const tg_tensor *t, float *x, size_t n) {
     for (size_t i = 0; t->logs && i < n; i++) x[i] = (float)tg_log(-(double)x[i]);
 }
 
+bool tg_tensor_moves(const tg_gguf *g, const tg_tensor *t) {
+    return t->pairs || (t->reorder && !g->heads_plain && !tg_turns_columns(t->want));
+}
+
+size_t tg_tensor_room_bytes(const tg_tensor *t, uint64_t n) {
+    return (size_t)tg_tensor_cols(t) * sizeof(float) +
+           (size_t)(t->source->bytes / tg_tensor_rows(t) * n);
+}
+
+/* Room for a row lies in front of what the file has. A bias of heads that rotate moves by its
+ * elements, as its matrix does by its rows. */
+tg_status tg_tensor_read(const tg_gguf *g, const tg_model_config *c, const tg_tensor *t,
+                         uint64_t first, uint64_t n, void *room, float *to, uint64_t origin,
+                         size_t stride) {
+    const size_t all = (size_t)tg_tensor_cols(t);
+    const size_t row_bytes = (size_t)(t->source->bytes / tg_tensor_rows(t));
+    const uint64_t each = all / t->source->dim[0]; /* rows of the file in one of ours */
+    uint8_t *from = (uint8_t *)((float *)room + all);
+    const bool bias = t->pairs && t->type.n_dims == 1;
+    const bool columns = t->reorder && !g->heads_plain && tg_turns_columns(t->want);
+    const bool moves = tg_tensor_moves(g, t);
+    const size_t cols = bias ? 1 : all;
+    if (bias) stride = 1;
+    TG_TRY(tg_gguf_read_rows(g, t->source, first * each, n * each, from));
+    for (uint64_t i = 0; i < (bias ? all : n); i++) {
+        const size_t in = (size_t)(first + i);
+        const size_t row = t->pairs ? tg_row_halved(in, (size_t)c->head_size)
+                           : moves  ? tg_head_in_row(c, t->want, in)
+                                    : in;
+        float *x = to + (row - (size_t)origin) * stride;
+        tg_block_to_f32_n(t->source->type, x, from + i * row_bytes / (bias ? all : 1), cols);
+        tg_tensor_logs(t, x, cols);
+        if (columns) tg_head_columns(c, t->want, tg_head_in_row, x, room, cols);
+    }
+    return TG_OK;
+}
+
 const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int layer, size_t i) {
     for (size_t k = 0; k < t->n_tensors; k++)
         if (t->tensors[k].layer == layer && strcmp(tg_want_role(t->tensors[k].want), role) == 0 &&

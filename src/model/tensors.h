@@ -67,6 +67,25 @@ static inline bool tg_turns_columns(const tg_want *want) {
     return want->rows == TG_SIZE_ONE || want->cols == TG_SIZE_SSM_INNER;
 }
 
+/* Rows and columns of a tensor's state; a vector, which may be a column in its file, is a row. */
+static inline uint64_t tg_tensor_cols(const tg_tensor *t) {
+    return t->type.n_dims == 1 ? t->source->elems : t->source->dim[0];
+}
+static inline uint64_t tg_tensor_rows(const tg_tensor *t) {
+    return t->source->elems / tg_tensor_cols(t);
+}
+/* Do its rows come into another order than that of the file? */
+bool tg_tensor_moves(const tg_gguf *g, const tg_tensor *t);
+
+/* Rows [first, first + n) of the file as floats in the order of layout.h: halves of a head side by
+ * side, heads of values too, logs. to: where row `origin` begins, from which a row lies stride
+ * elements further on; rows of a tensor that moves may go anywhere in it. room
+ * [tg_tensor_room_bytes(t, n)], aligned for floats. */
+size_t tg_tensor_room_bytes(const tg_tensor *t, uint64_t n);
+tg_status tg_tensor_read(const tg_gguf *g, const tg_model_config *c, const tg_tensor *t,
+                         uint64_t first, uint64_t n, void *room, float *to, uint64_t origin,
+                         size_t stride);
+
 /* Numbers of the file become those of a tensor that is logs; others stay. */
 void tg_tensor_logs(const tg_tensor *t, float *x, size_t n);
 

@@ -79,6 +79,23 @@ def runs_and_models():
               (family, config["width"], config["layers"]), f"sizes of {os.path.basename(name)}")
 
 
+def runs_to_any_type():
+    """A run becomes what a GGUF file of it becomes; a run in f32 stays one."""
+    expect(train("--steps", "1", "--out", "b.tinygpt"), 0, "a byte GPT")
+    expect(tinygpt("train", "--data", text_file(), "--from", lm("tune_qwen3.zip"), "--steps", "1", "--row-tokens", "16",
+                   "--eval-windows", "2", *SILENT, "--out", "q.tinygpt"), 0, "a run of Qwen 3")
+    for name in "b.tinygpt", "q.tinygpt":
+        expect(tinygpt("convert", name, "m.gguf", "--dtype", "q8_0"), 0, "to GGUF")
+        expect(tinygpt("convert", name, "m.tinygpt", "--dtype", "q8_0"), 0, "to .tinygpt", out="^m.tinygpt: v3 q8_0")
+        expect(tinygpt("verify", "m.gguf", "m.tinygpt"), 0, "the same in both", out="equal: ")
+        expect(tinygpt("convert", name, name + ".hf", "--dtype", "f16"), 0, "to a folder", out="safetensors f16")
+        equal(tinygpt("info", name + ".hf", "--json").json()["dtype"], "f16", "a folder of f16")
+        expect(tinygpt("convert", name, "c.tinygpt"), 0, "to .tinygpt of f32")
+        equal(read("c.tinygpt"), read(name), "the very run")
+    expect(tinygpt("convert", "b.tinygpt", "two.tinygpt", "--dtype", "f16"), 0, "the original's layout", out="v2 f16")
+    expect(tinygpt("convert", "q.tinygpt", "q16.tinygpt", "--dtype", "f16"), 0, "which Qwen has not", out="v3 f16")
+
+
 def minilm():
     lines = read(lm("minilm.txt")).decode("utf-8").split("\n")
     pairs = [(lines[i], lines[i + 1], float(lines[i + 2])) for i in range(0, len(lines) - 2, 3)]
@@ -466,5 +483,5 @@ def what_they_are():
     expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of gpt2 llama.*have gemma4")
 
 
-main(embeddings, runs_and_models, minilm, to_gguf, every_type, to_tinygpt, pack_cache, makers_sampling, own_to_gguf,
-     to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)
+main(embeddings, runs_and_models, runs_to_any_type, minilm, to_gguf, every_type, to_tinygpt, pack_cache,
+     makers_sampling, own_to_gguf, to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """test_verify_models.py - verify of third-party models: what a zip file's CRCs and the weights
-themselves can tell.
+themselves can tell, and whether two files of any kinds are one model.
 """
 import os
 import struct
 import zipfile
 
 from gguf_file import Gguf, alphabet
-from util import TOP, check, equal, expect, main, read, refused, tinygpt, write
+from util import SILENT, TINY, TOP, check, equal, expect, main, read, refused, tinygpt, write
 
-SOURCE = os.path.join(TOP, "test", "golden", "lm", "llama3")
+LM = os.path.join(TOP, "test", "golden", "lm")
+SOURCE = os.path.join(LM, "llama3")
 
 
 def zipped(path, method):
@@ -65,4 +66,42 @@ def numbers():
     check(r.code == 2 and "output_norm.weight: element 3" in r.errors, "a vector's, too", r.errors)
 
 
-main(changed_bytes, numbers)
+def two_models():
+    """Files of one model, whatever their kinds, are equal; and what differs is named."""
+    both = 0
+    for name in sorted(os.listdir(LM)):
+        folder = os.path.join(LM, name[:-5])
+        if name.endswith(".gguf") and os.path.isdir(folder):
+            expect(tinygpt("verify", os.path.join(LM, name), folder), 0, f"{name} and its folder", out="equal: ")
+            both += 1
+    check(both > 10, "folders that have a GGUF file")
+    write("text", b"Once upon a time there was a fox. " * 40)
+    for name in "qwen35", "gemma3":  # logs of decays, heads in turns; gains less 1
+        expect(tinygpt("train", "--data", "text", "--from", os.path.join(LM, f"tune_{name}.zip"), "--steps", "1",
+                       "--row-tokens", "16", "--eval-windows", "2", *SILENT, "--out", "run.tinygpt"), 0, "a run")
+        expect(tinygpt("convert", "run.tinygpt", "m.gguf"), 0, "to GGUF")
+        expect(tinygpt("convert", "m.gguf", "m.tinygpt"), 0, "to .tinygpt")
+        expect(tinygpt("convert", "run.tinygpt", f"{name}.hf"), 0, "to a folder")
+        for a, b in ("run.tinygpt", "m.gguf"), ("m.tinygpt", "run.tinygpt"), ("run.tinygpt", f"{name}.hf"), \
+                ("m.gguf", f"{name}.hf"):
+            r = tinygpt("verify", a, b, "--json")
+            expect(r, 0, f"{a} and {b}")
+            equal(r.json()["equal"], True, f"{a} and {b} are one model")
+    expect(tinygpt("train", "--data", "text", *TINY, "--steps", "1", *SILENT, "--out", "bytes.tinygpt"), 0, "bytes")
+    expect(tinygpt("convert", "bytes.tinygpt", "bytes.gguf"), 0, "to GGUF")
+    expect(tinygpt("verify", "bytes.tinygpt", "bytes.gguf"), 0, "the byte GPT", out="equal: gpt2")
+    expect(tinygpt("verify", "bytes.tinygpt", "m.gguf"), 1, "other families", out="family differs: gpt2 and gemma3")
+    data = bytearray(read("bytes.gguf"))
+    data[-1] ^= 1
+    write("bad.gguf", bytes(data))
+    expect(tinygpt("verify", "bytes.gguf", "bad.gguf"), 1, "one bit", out="tensor .*: element [0-9]+ differs: ")
+    expect(tinygpt("verify", "bytes.gguf", "text"), 2, "no model", err="text: ")
+    expect(tinygpt("train", "--data", "text", *TINY, "--mlp", "32", "--steps", "1", *SILENT, "--family", "llama",
+                   "--out", "mlp.tinygpt"), 0, "llama")
+    expect(tinygpt("train", "--data", "text", *TINY, "--mlp", "48", "--steps", "1", *SILENT, "--family", "llama",
+                   "--out", "more.tinygpt"), 0, "a wider one")
+    expect(tinygpt("convert", "mlp.tinygpt", "mlp.gguf"), 0, "to GGUF")
+    expect(tinygpt("verify", "more.tinygpt", "mlp.gguf"), 1, "other sizes", out="config differs: dMlp is 48 and 32")
+
+
+main(changed_bytes, numbers, two_models)

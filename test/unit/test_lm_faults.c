@@ -55,8 +55,12 @@ static tg_status has_sums(tg_context *ctx, const char *path) {
     bool has;
     return tg_file_has_checksums(ctx, path, &has);
 }
+static tg_status compare(tg_context *ctx, const char *path) {
+    bool equal;
+    return tg_file_compare(ctx, path, path, &equal, nothing, NULL);
+}
 static tg_status (*const works[])(tg_context *, const char *) = { open_model, tell, tg_file_check,
-                                                                  has_sums };
+                                                                  has_sums, compare };
 enum { N_WORKS = sizeof works / sizeof works[0] };
 
 /* The n-th call of a kind fails, and if sticky all that follow. */
