@@ -124,8 +124,8 @@ static tg_status compare_tensor(side *s, size_t i, tg_buf *line) {
     for (uint64_t first = 0; first < rows; first += most) {
         const uint64_t n = rows - first < most ? rows - first : most;
         if (tg_ctx_cancelled(s[0].g.ctx)) return tg_stopped(s[0].g.ctx, s[0].g.path);
-        TG_TRY(read_side(&s[0], a, first, n));
-        TG_TRY(read_side(&s[1], b, first, n));
+        TG_TRY(tg_fail_named(s[0].g.ctx, s[0].g.path, read_side(&s[0], a, first, n)));
+        TG_TRY(tg_fail_named(s[1].g.ctx, s[1].g.path, read_side(&s[1], b, first, n)));
         const float *x = s[0].piece.data, *y = s[1].piece.data;
         for (uint64_t k = 0; k < n * cols; k++)
             if (!same_number(x[k], a, y[k], b)) {
@@ -137,6 +137,12 @@ static tg_status compare_tensor(side *s, size_t i, tg_buf *line) {
     return TG_OK;
 }
 
+static tg_status read_factors(side *s, const tg_gguf_tensor *t) {
+    TG_TRY(want_block(s->g.ctx, (size_t)t->bytes, &s->room));
+    TG_TRY(want_block(s->g.ctx, (size_t)t->elems * sizeof(float), &s->piece));
+    return tg_gguf_read_floats(&s->g, t, s->room.data, s->piece.data);
+}
+
 /* Frequencies' factors are vectors beside the table, which a model may have or not. */
 static tg_status compare_factors(side *s, const char *name, tg_buf *line) {
     const tg_gguf_tensor *const t[2] = { tg_gguf_tensor_find(&s[0].g, name),
@@ -146,11 +152,8 @@ static tg_status compare_factors(side *s, const char *name, tg_buf *line) {
         tg_buf_printf(line, "tensor %s differs in its size, or is in one file alone", name);
         return TG_OK;
     }
-    for (int k = 0; k < 2; k++) {
-        TG_TRY(want_block(s[k].g.ctx, (size_t)t[k]->bytes, &s[k].room));
-        TG_TRY(want_block(s[k].g.ctx, (size_t)t[k]->elems * sizeof(float), &s[k].piece));
-        TG_TRY(tg_gguf_read_floats(&s[k].g, t[k], s[k].room.data, s[k].piece.data));
-    }
+    for (int k = 0; k < 2; k++)
+        TG_TRY(tg_fail_named(s[k].g.ctx, s[k].g.path, read_factors(&s[k], t[k])));
     const float *x = s[0].piece.data, *y = s[1].piece.data;
     for (uint64_t i = 0; i < t[0]->elems && line->length == 0; i++)
         if (!is_near((double)x[i], (double)y[i], tg_fabs((double)x[i])))
@@ -179,8 +182,9 @@ static tg_status report(tg_ctx *ctx, const side *s, tg_buf *line, bool *equal, t
                       s->table.config.family, s->table.n_tensors, s->table.elems,
                       s[s[0].floats.data ? 1 : 0].g.path);
     tg_buf_putc(line, '\n');
-    TG_TRY(tg_buf_status(ctx, line, "text"));
-    return write && write(user, tg_buf_text(line), line->length) ? tg_stopped(ctx, "text") : TG_OK;
+    TG_TRY(tg_fail_named(ctx, s->g.path, tg_buf_status(ctx, line, "text")));
+    return write && write(user, tg_buf_text(line), line->length) ? tg_stopped(ctx, s->g.path)
+                                                                 : TG_OK;
 }
 
 /* Both are allocated together: their folders alone have 8 KB. */

@@ -236,7 +236,7 @@ static tg_status report(tg_ctx *ctx, comparison *c, bool *equal, tg_text_fn writ
                       c->file[0]->n_tensors, c->file[0]->step);
     }
     tg_buf_putc(&c->line, '\n');
-    return deliver(ctx, &c->line, write, user);
+    return tg_fail_named(ctx, c->file[0]->path, deliver(ctx, &c->line, write, user));
 }
 
 /* What was not reached is NULL, and all of it is freed in one place. */
@@ -245,9 +245,9 @@ tg_status tg_io_compare(tg_ctx *ctx, const char *path_a, const char *path_b, boo
     comparison c = { .file = { NULL, NULL } };
     *equal = false;
     tg_buf_init(&c.line, &ctx->mem);
-    tg_status status = tg_file_open(ctx, path_a, &c.file[0]);
+    tg_status status = tg_fail_named(ctx, path_a, tg_file_open(ctx, path_a, &c.file[0]));
     if (status == TG_OK) {
-        status = tg_file_open(ctx, path_b, &c.file[1]);
+        status = tg_fail_named(ctx, path_b, tg_file_open(ctx, path_b, &c.file[1]));
     }
     if (status == TG_OK) {
         status = compare_all(ctx, &c);
