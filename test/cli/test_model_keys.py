@@ -362,7 +362,8 @@ def told(path):
     r = tinygpt("info", path, "--json")
     if r.code:
         return r.errors
-    return {k: v for k, v in r.json().items() if k not in ("file", "bytes")}
+    tensors = [{k: v for k, v in t.items() if k != "offset"} for t in r.json()["tensors"]]
+    return {k: v for k, v in r.json().items() if k not in ("file", "bytes")} | {"tensors": tensors}
 
 
 def shared_tensors():

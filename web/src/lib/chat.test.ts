@@ -63,6 +63,18 @@ describe('a third-party model file', () => {
     session.free();
   });
 
+  it('may be a run, which is told of by its own family and cache', async () => {
+    const out = resolve(build, 'test/chat_run.tinygpt');
+    const sizes = ['--layers', '2', '--width', '32', '--heads', '4', '--kv-heads', '2', '--ctx', '64'];
+    execFileSync(resolve(build, 'tinygpt'), ['train', '--data', resolve(root, 'data/stories.txt'),
+      '--family', 'llama', ...sizes, '--steps', '1', '--batch', '1', '--eval-windows', '1', '--quiet',
+      '--sample-every', '0', '--out', out]);
+    const facts = await engine.modelFacts(pathToFileURL(out));
+    expect(facts).toMatchObject({ family: 'llama', layers: 2, ctx: 64, vocab: 256 });
+    const [cache] = facts.caches; // keys and values of 2 layers and 2 heads of 8
+    expect(cache).toMatchObject({ tokens: 64, bytes: 4 * 2 * 2 * 2 * 8 * 64 });
+  });
+
   it('has a tokenizer, whose special tokens come from its text alone if asked for', async () => {
     const text = 'Hello <|im_end|> wörld';
     const plain = await model.tokenize(text);
