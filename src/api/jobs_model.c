@@ -21,7 +21,6 @@
 #include "base/time.h"
 #include "convert/convert.h"
 #include "inspect/inspect.h"
-#include "io/detect.h"
 #include "tok/learn.h"
 #include "training/stories.h"
 
@@ -350,47 +349,18 @@ tg_status tg_job_stories(tg_context *ctx, uint64_t seed, uint64_t n_bytes, tg_te
 
 typedef struct check_job {
     tg_job job; /* copy: the path */
-    bool begun, described;
-    char folder[TG_GGUF_PATH_BYTES]; /* of what metadata describe */
-    tg_weights_checking weights;
-    tg_file *file; /* of a run */
-    tg_checking checking;
+    tg_weights_checking checking;
 } check_job;
 
-/* The history is read as well: in v3 a header that cannot be understood is damage. A file that was
- * opened stays so over slices, and is the job's until end_check. */
-static tg_status check_run(check_job *j, double deadline_ms) {
-    if (!j->file) {
-        tg_meta meta;
-        TG_TRY(tg_file_open(&j->job.ctx->err, j->job.copy, &j->file));
-        TG_TRY(tg_meta_read(j->file, &meta));
-    }
-    return tg_checking_go_on(&j->checking, j->file, TG_CHECKING_DONE, deadline_ms);
-}
-
-/* What kind of file it is is asked once, in the first slice, as that reads from the file. */
-static tg_status check_any(check_job *j, double deadline_ms) {
-    tg_ctx *ctx = &j->job.ctx->err;
-    if (!j->begun) TG_TRY(tg_gguf_takes(ctx, j->job.copy, j->folder, &j->described));
-    j->begun = true;
-    return j->described ? tg_weights_checking_go_on(&j->weights, ctx, j->folder, deadline_ms)
-                        : check_run(j, deadline_ms);
-}
-
-/* Messages of a check name the path, whichever of the two readers found the fault. */
+/* Messages of a check name the path, whatever has found the fault. */
 static tg_status work_check(tg_job *job, double deadline_ms) {
-    const tg_status s = check_any((check_job *)job, deadline_ms);
-    return s == TG_PENDING ? s : tg_fail_named(&job->ctx->err, job->copy, s);
+    tg_ctx *ctx = &job->ctx->err;
+    const tg_status s =
+        tg_weights_checking_go_on(&((check_job *)job)->checking, ctx, job->copy, deadline_ms);
+    return s == TG_PENDING ? s : tg_fail_named(ctx, job->copy, s);
 }
 
-/* In this order: what the checking of a run has read was allocated by the file's context, which is
- * asked of the file. A file that could not be opened is NULL. */
-static void end_check(tg_job *job) {
-    check_job *j = (check_job *)job;
-    tg_weights_checking_deinit(&j->weights);
-    if (j->file) tg_checking_deinit(&j->checking, j->file);
-    tg_file_close(j->file);
-}
+static void end_check(tg_job *job) { tg_weights_checking_deinit(&((check_job *)job)->checking); }
 
 tg_status tg_job_file_check(tg_context *ctx, const char *path, tg_job **job) {
     static const tg_job_kind kind = { "check of a file", sizeof(check_job), NULL, work_check,

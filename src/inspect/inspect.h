@@ -9,6 +9,7 @@
 #include "engine/session.h"
 #include "io/hf.h"
 #include "io/tgpt_v3_gguf.h"
+#include "load/model_file.h"
 #include "training/train.h"
 
 tg_status tg_inspect_dump(tg_context *ctx, const tg_model_config *config, const char *which,
@@ -33,16 +34,18 @@ tg_status tg_inspect_file_info(tg_ctx *ctx, const char *path, bool json, tg_text
                                void *user);
 
 /*
- * weights_check.c: is a model that metadata describe whole? In slices: TG_PENDING, call again.
- * Zero-initialised it has not begun; path, which tg_gguf_takes, is borrowed until deinit, which may
- * come at any time. Errors: of a head that makes no model; TG_E_CHECKSUM; TG_E_NUMBER names tensor
- * and element.
+ * weights_check.c: is a file with a model in it whole, whatever its kind? In slices: TG_PENDING,
+ * call again. Zero-initialised it has not begun; path is borrowed until deinit, which may come at
+ * any time, and the struct stays where it is. Errors: of a head that makes no model; of a run's
+ * header; TG_E_CHECKSUM; TG_E_NUMBER names tensor and element.
  */
 typedef struct tg_weights_checking {
-    tg_gguf g;
-    bool open, known; /* g is; and its tensors are those of its family */
+    tg_model_file file;
+    bool open;
+    tg_checking run; /* of a run; else: */
     tg_tgpt3_checking chunks;
     tg_folder_checking members;
+    bool summed;     /* chunks agree */
     size_t tensor;   /* whose numbers are looked at, */
     uint64_t row;    /* from this row on */
     uint8_t *buffer; /* [buffer_bytes] of one chunk, or for some rows of the tensor */

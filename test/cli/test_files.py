@@ -64,6 +64,7 @@ def runs_and_models():
     equal((run["family"], run["config"]["layer_kind"], len(run["caches"])), ("qwen35", "dad", 1),
           "family, kinds, caches")
     equal((run["step"], run["has_moments"], "step" in gguf), (1, True, False), "a run's story")
+    equal((run["tokenizer"], gguf["tokenizer"]), ("tokenizer.json", "gpt2"), "a vocabulary")
     parts = ("name", "dtype", "type", "rows", "cols")
     equal({tuple(t[k] for k in parts) for t in run["tensors"] if not t["name"].startswith("adam_")},
           {tuple(t[k] for k in parts) for t in gguf["tensors"]}, "tensors")
