@@ -299,8 +299,9 @@ def doctor():
           "marks of doctor --json")
     check(set(isas()) <= {"scalar", "avx2", "avx512", "neon"} and "scalar" in isas(), "--list-isas",
           str(isas()))
-    off = tinygpt("doctor", "--quick", "--levers", "-flash_attention")
-    expect(off, 0, "doctor with a lever off", out="warn +flash_attention is switched off")
+    off = tinygpt("doctor", "--quick", "--levers", "-flash_attention", "--data", text_file())
+    expect(off, 0, "doctor with a lever off, and of one text",
+           out=["warn +flash_attention is switched off", "(?m)^text$", "valid UTF-8"])
 
 
 def doctor_reads_texts():
@@ -333,8 +334,6 @@ def doctor_reads_texts():
             check(re.search(wanted, found.get(f"text {name}", "")), f"doctor --data, a text that is {name}",
                   f"want {wanted}, have {found.get(f'text {name}')}")
         check("FAIL" not in found["text good"], "the good text has no share in it")
-    expect(tinygpt("doctor", "--quick", "--data", "good"), 0, "doctor --data of one text",
-           out=["(?m)^text$", "valid UTF-8"])
 
 
 # ------------------------------------------------------------------------------------------ corpus

@@ -24,7 +24,8 @@ LINE_S = 600  # of a line that hangs
 MODELS = os.path.join(TOP, ".cache", "models")
 LINKS = {"smollm2.gguf": "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip": "minilm.zip"}
 # What takes minutes as it stands is cut to a part of it, but in the long tests.
-CUT = {} if os.environ.get("TG_TEST_LONG") else {"bench levers": " --lever recompute"}
+CUT = {} if os.environ.get("TG_TEST_LONG") else {"bench levers": " --lever recompute",
+                                                   "doctor --data": " --quick"}
 # What a line must print, by a part of the line; every other line must end with 0 alone.
 SAYS = {"info run.tinygpt": "small|366", "eval run.tinygpt": "perplexity|bits", "--similar": r"0\.\d",
         "tokenize --train": "512 tokens", "tokenize smollm2": "Hello",
