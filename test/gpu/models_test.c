@@ -66,15 +66,18 @@ static void want_same_logits(tg_context *cpu, const char *path, tg_kv_type kv) {
 }
 
 /* Every family, with and without windows, in floats and in whole numbers: on the GPU as on the CPU,
- * whose activations are not rounded here, and no plan leaves the GPU. */
+ * whose activations are not rounded here, and no plan leaves the GPU. The first UNLIKE of them have
+ * steps that none before them has; a slow adapter leaves out the others, which it compiles anew for
+ * their shapes alone. */
 static void same_logits_of_model_files(void **state) {
     (void)state;
+    enum { UNLIKE = 9 };
     static const char *const files[] = {
-        "llama.gguf",      "llama3.gguf",  "qwen2.gguf",   "qwen3.gguf",    "gemma3.gguf",
-        "gpt2.gguf",       "phi3.gguf",    "mistral.gguf", "biases.gguf",   "smollm3.gguf",
-        "yarn.gguf",       "phi4.gguf",    "gemma2.gguf",  "olmo2.gguf",    "olmo3.gguf",
-        "lfm2.gguf",       "granite.gguf", "qwen35.gguf",  "qwen3moe.gguf", "olmoe.gguf",
-        "granitemoe.gguf", "mlx4"
+        "llama.gguf",   "gemma3.gguf",    "gemma2.gguf",   "gpt2.gguf",    "lfm2.gguf",
+        "granite.gguf", "qwen35.gguf",    "qwen3moe.gguf", "mlx4",         "llama3.gguf",
+        "qwen2.gguf",   "qwen3.gguf",     "phi3.gguf",     "mistral.gguf", "biases.gguf",
+        "smollm3.gguf", "yarn.gguf",      "phi4.gguf",     "olmo2.gguf",   "olmo3.gguf",
+        "olmoe.gguf",   "granitemoe.gguf"
     };
     static const struct {
         tg_weight_type type;
@@ -82,7 +85,8 @@ static void same_logits_of_model_files(void **state) {
     } packed[] = { { TG_WEIGHT_Q4_0, "build/models_test.q4.gguf" },
                    { TG_WEIGHT_Q8_0, "build/models_test.q8.gguf" } };
     tg_context *cpu = open_context(1, NULL, "-int8_activations");
-    const size_t n = sizeof files / sizeof *files, all = n + sizeof packed / sizeof *packed;
+    const size_t n = is_slow ? UNLIKE : sizeof files / sizeof *files;
+    const size_t all = n + sizeof packed / sizeof *packed;
     for (size_t i = 0; i < all; i++) {
         char path[64];
         snprintf(path, sizeof path, "test/golden/lm/%s", files[i < n ? i : 0]);
