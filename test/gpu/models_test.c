@@ -67,8 +67,8 @@ static void want_same_logits(tg_context *cpu, const char *path, tg_kv_type kv) {
 
 /* Every family, with and without windows, in floats and in whole numbers: on the GPU as on the CPU,
  * whose activations are not rounded here, and no plan leaves the GPU. The first UNLIKE of them have
- * steps that none before them has; a slow adapter leaves out the others, which it compiles anew for
- * their shapes alone. */
+ * steps that none before them has; a slow adapter leaves the others, which it compiles anew for
+ * their shapes alone, to the long tests. */
 static void same_logits_of_model_files(void **state) {
     (void)state;
     enum { UNLIKE = 9 };
@@ -85,7 +85,7 @@ static void same_logits_of_model_files(void **state) {
     } packed[] = { { TG_WEIGHT_Q4_0, "build/models_test.q4.gguf" },
                    { TG_WEIGHT_Q8_0, "build/models_test.q8.gguf" } };
     tg_context *cpu = open_context(1, NULL, "-int8_activations");
-    const size_t n = is_slow ? UNLIKE : sizeof files / sizeof *files;
+    const size_t n = is_slow && !getenv("TG_TEST_LONG") ? UNLIKE : sizeof files / sizeof *files;
     const size_t all = n + sizeof packed / sizeof *packed;
     for (size_t i = 0; i < all; i++) {
         char path[64];
