@@ -17,6 +17,7 @@ typedef struct values {
     const char *file;
     bool similar, raw, cut;
     int pooling;
+    const char *prompt, *prompt_name;
 } values;
 
 static const tg_option options[] = {
@@ -24,6 +25,12 @@ static const tg_option options[] = {
     TG_FLAG("--similar", values, similar, "the cosines of all pairs instead of the vectors"),
     TG_CHOICE("--pooling", values, pooling, "model|mean|cls|last|max|mean-sqrt-len|weighted-mean",
               "how the vectors of tokens become one"),
+    TG_TEXT(
+        "--prompt-name", values, prompt_name, "NAME",
+        "the prompt of this name in the model's files goes in front of each text, such as query or "
+        "document"),
+    TG_TEXT("--prompt", values, prompt, "TEXT",
+            "goes in front of each text, such as \"search_query: \" for nomic-embed"),
     TG_FLAG("--raw", values, raw, "vectors as they are, not of length 1"),
     TG_FLAG(
         "--cut", values, cut,
@@ -35,15 +42,18 @@ static const tg_command_spec spec = {
     .name = "embed",
     .uses = TG_USES_ALL,
     .usage = "MODEL [TEXT.. | --file F] [options]",
-    .about = "Turns texts into vectors: texts that mean the same have vectors that point the same "
-             "way. Encoders such as MiniLM are made for it, and decoders such as Qwen3-Embedding; "
-             "any other third-party model does it less well. Special tokens that a text spells, "
-             "such as [CLS], are text.",
+    .about =
+        "Turns texts into vectors: texts that mean the same have vectors that point the same "
+        "way. Encoders such as MiniLM, ModernBERT, nomic-embed and EmbeddingGemma are made for it, "
+        "and decoders such as Qwen3-Embedding; "
+        "any other third-party model does it less well. Special tokens that a text spells, "
+        "such as [CLS], are text.",
     .pos = { "MODEL", "TEXT" },
     .pos_min = 1,
     .pos_max = TG_ARGS_POS_MAX,
     .examples = "  tinygpt embed minilm.zip \"a cat\" \"a kitten\" \"a car\" --similar\n"
-                "  tinygpt embed minilm.zip --file lines.txt --json\n",
+                "  tinygpt embed minilm.zip --file lines.txt --json\n"
+                "  tinygpt embed qwen3-embedding \"why is the sky blue?\" --prompt-name query\n",
 };
 
 typedef struct texts {
@@ -128,6 +138,8 @@ static int embed(tg_app *app, const values *v, tg_model *model, const texts *t) 
     tg_embed_options o = tg_embed_options_default();
     o.pooling = (tg_pooling)v->pooling;
     o.raw = v->raw;
+    o.prompt = v->prompt;
+    o.prompt_name = v->prompt_name;
     o.cut = v->cut;
     tg_status s = tg_embedder_new(app->ctx, model, &o, &embedder);
     const size_t width = tg_embedder_width(embedder);

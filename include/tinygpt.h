@@ -688,6 +688,9 @@ typedef struct tg_embed_options {
     bool raw;           /* false: vectors have length 1, so that dot products are cosines */
     bool cut;           /* false; true: of a text that is too long only the beginning counts, and
                            the log says how much was cut (a warning for each) */
+    const char *prompt; /* NULL; goes in front of every text */
+    const char *prompt_name; /* NULL; of the prompts in the model's files, the one of this name.
+                                Neither of the two: the one that the files say, or none */
 } tg_embed_options;
 
 TG_OPTIONS(tg_embed_options)
@@ -707,7 +710,7 @@ TG_API void tg_embedder_free(tg_embedder *embedder);
 /* Floats of a vector, W: config.width for each way of pooling. */
 TG_API size_t tg_embedder_width(const tg_embedder *embedder);
 /* Texts [n] to vectors, out [n, W], each by itself. E_FULL: a text has more tokens than the model
- * sees (config.ctx; an encoder 512), or than its files allow. Messages count texts from 1. */
+ * sees (config.ctx), or than its files allow. Messages count texts from 1. */
 TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
                                  float *out);
 

@@ -118,7 +118,7 @@ static tg_status write_tensors(tg_conversion *c, const char *path, const tg_hf_o
         c->report->n_tensors += c->g.tensors[out[i].source].n_dims > 1;
         s = write_rows(c, &out[i], save);
     }
-    c->report->out_bytes = tg_save_offset(save);
+    c->report->out_bytes += tg_save_offset(save);
     if (s == TG_OK) return tg_save_commit(save, false);
     tg_save_abort(save);
     return s;
@@ -198,15 +198,17 @@ static tg_status fill_tokenizer(tg_conversion *c, const tg_hf_family *family, tg
 /* What transformers wants to know beside tokenizer.json: which tokens have which part, the length
  * of the context, and the chat template as it stands in the file. */
 static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
-    const bool encoder = family && family->encoder;
+    const bool encoder = family && family->encoder && !family->both_ways;
     if (!c->tok) return TG_OK;
+    /* Of several texts at once transformers wants to make all as long as the longest. */
+    const int32_t pad = tg_tok_pad(c->tok), unknown = tg_tok_unknown(c->tok);
     const struct {
         const char *key;
         int32_t id;
     } parts[] = { { encoder ? "cls_token" : "bos_token", tg_tok_bos(c->tok) },
                   { encoder ? "sep_token" : "eos_token", tg_tok_eos(c->tok) },
-                  { "unk_token", tg_tok_unknown(c->tok) },
-                  { "pad_token", tg_tok_pad(c->tok) } };
+                  { "unk_token", unknown },
+                  { "pad_token", pad < 0 && encoder ? unknown : pad } };
     tg_gguf_string chat = { NULL, 0 };
     TG_TRY(tg_gguf_get_string(&c->g, "tokenizer.chat_template", &chat));
     tg_json_writer w;
@@ -247,6 +249,19 @@ static tg_status fill_generation(tg_conversion *c, const tg_hf_family *family, t
     return tg_hf_put_generation(&c->g, ends, n, text);
 }
 
+static tg_status fill_modules(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    (void)family;
+    return tg_hf_put_modules(&c->g, text);
+}
+
+static tg_status fill_most_tokens(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    return tg_hf_put_most_tokens(&c->g, family, text);
+}
+
+static tg_status fill_prompts(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
+    return tg_hf_put_prompts(&c->g, family, text);
+}
+
 static tg_status fill_pooling(tg_conversion *c, const tg_hf_family *family, tg_buf *text) {
     return tg_hf_put_pooling(&c->g, family, text);
 }
@@ -273,18 +288,51 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
     const char *path = inside(c, "1_Pooling");
     if (!path) return TG_E_MEMORY;
     TG_TRY(tg_os_make_folder(&c->ctx->err, path));
-    return write_text(c, family, "1_Pooling/config.json", fill_pooling);
+    TG_TRY(write_text(c, family, "1_Pooling/config.json", fill_pooling));
+    TG_TRY(write_text(c, family, "modules.json", fill_modules));
+    TG_TRY(write_text(c, family, "sentence_bert_config.json", fill_most_tokens));
+    return write_text(c, family, "config_sentence_transformers.json", fill_prompts);
 }
 
 /* --------------------------------------------------------------------------------- the whole */
 
+/* A matrix behind the pooling, "2_Dense/linear.weight": it has a folder of its own, with its sizes.
+ */
+static tg_status write_dense(tg_conversion *c, const tg_hf_out *o) {
+    const char *slash = strchr(o->name, '/');
+    const int n = (int)(slash - o->name);
+    const tg_gguf_tensor *t = &c->g.tensors[o->source];
+    tg_hf_out one = *o;
+    tg_buf text;
+    one.name = slash + 1;
+    const char *folder = tg_arena_sprintf(&c->arena, "%s/%.*s", c->temp, n, o->name);
+    const char *path =
+        tg_arena_sprintf(&c->arena, "%s/%.*s/model.safetensors", c->temp, n, o->name);
+    const char *config = tg_arena_sprintf(&c->arena, "%s/%.*s/config.json", c->temp, n, o->name);
+    if (!folder || !path || !config) return tg_fail_memory(&c->ctx->err, o->name, 64);
+    TG_TRY(tg_os_make_folder(&c->ctx->err, folder));
+    TG_TRY(write_tensors(c, path, &one, 1));
+    tg_buf_init(&text, &c->ctx->err.mem);
+    tg_status s = tg_hf_put_dense(&c->g, t->dim[0], t->dim[1], &text);
+    if (s == TG_OK) s = write_bytes(&c->ctx->err, config, text.data, text.length);
+    tg_buf_deinit(&text);
+    return s;
+}
+
 static tg_status write_files(tg_conversion *c) {
     const tg_hf_family *family;
     tg_hf_out *out;
-    size_t n;
+    size_t n, all;
     const char *path = inside(c, "model.safetensors");
     if (!path) return TG_E_MEMORY;
-    TG_TRY(tg_hf_outline(&c->g, &c->arena, &family, &out, &n));
+    TG_TRY(tg_hf_outline(&c->g, &c->arena, &family, &out, &all));
+    n = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (strchr(out[i].name, '/'))
+            TG_TRY(write_dense(c, &out[i]));
+        else
+            out[n++] = out[i];
+    }
     TG_TRY(write_tensors(c, path, out, n));
     TG_TRY(write_others(c, family));
     return write_config(c, family);

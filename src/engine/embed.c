@@ -4,7 +4,7 @@
  *
  * An encoder takes several texts in one run:
  *
- *     tokens     | [CLS] a b [SEP] | [CLS] c [SEP] | ..      up to `rows` together
+ *     tokens     | [CLS] a b [SEP] | [CLS] c [SEP] | ..      up to `rows` together, or a longer one
  *     positions  | 0 1 2 3         | 0 1 2         |
  *     spans      | 0,4 0,4 ..      | 4,7 ..        |
  *
@@ -16,6 +16,8 @@
  */
 #include "engine/embed.h"
 
+#include "base/json.h"
+#include "base/str.h"
 #include "base/time.h"
 
 static tg_status build(tg_embedder *e) {
@@ -29,7 +31,9 @@ static tg_status build(tg_embedder *e) {
                              .spans = tg_input_rows(g, "spans", tg_type_2d(TG_I32, rows, 2)) };
     tg_net net;
     tg_weights_net(e->model, g, &net);
-    e->vectors = tg_family_of(net.config)->encode(&net, &e->in);
+    net.texts = &e->in;
+    net.answers = TG_ANSWER_HIDDEN_STATES;
+    e->vectors = tg_family_of(net.config)->encode(&net);
     if (g->status == TG_OK) tg_output(g, e->vectors, "vectors");
     TG_TRY(tg_graph_finish(g));
     const tg_plan_options o = tg_runtime_plan_options(e->ctx, "encode");
@@ -37,6 +41,16 @@ static tg_status build(tg_embedder *e) {
     TG_TRY(tg_runtime_block(e->ctx, tg_plan_memory_bytes(&e->plan), &e->memory));
     tg_plan_place(&e->plan, e->memory.data);
     return tg_weights_bind(e->model, &e->plan);
+}
+
+/* A plan of more rows, at least twice as many, in the place of one that a text does not fit into.
+ */
+static tg_status grow(tg_embedder *e, size_t n) {
+    tg_graph_deinit(&e->graph);
+    e->built = false;
+    tg_runtime_block_free(e->ctx, &e->memory);
+    while ((size_t)e->rows < n) e->rows *= 2;
+    return build(e);
 }
 
 static bool encodes(const tg_model *model) {
@@ -68,14 +82,57 @@ static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_
                        "embedding: pooling_type of the file: want 1 (mean), 2 (CLS) or 3 (last), "
                        "have %d: name a way of pooling",
                        (int)said.type);
+    for (int32_t i = 0; i < ways->n; i++)
+        if (ways->way[i] == TG_POOLING_BY_MAX && tg_family_of(&model->layout.config)->linear_behind)
+            return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                           "embedding: pooling: want no maximum in front of matrices, as %s has "
+                           "them, have max",
+                           model->layout.config.family);
     return TG_OK;
+}
+
+/* Of the prompts in the model's files, the one of this name. */
+static tg_status named_prompt(tg_context *ctx, const tg_model *model, const char *name,
+                              tg_buf *out) {
+    const tg_gguf_string all = model->table.embed.prompts;
+    const tg_json *root, *text = NULL;
+    char known[300] = "";
+    tg_arena arena;
+    tg_arena_init(&arena, &ctx->err.mem);
+    tg_status s =
+        tg_json_parse(&ctx->err, &arena, "embedding_prompts", all.bytes, all.n_bytes, NULL, &root);
+    if (s == TG_OK) {
+        for (const tg_json *v = tg_json_first(root); v; v = tg_json_next(v))
+            tg_str_append(known, sizeof known, " '%s'", v->key);
+        text = tg_json_get(root, name);
+        if (text && tg_json_kind(text) == TG_JSON_STRING)
+            tg_buf_append(out, text->u.text, text->length);
+        else
+            s = tg_fail(&ctx->err, TG_E_ARG, "embedding: prompt: want one of%s, have '%s'",
+                        known[0] ? known : " none, as the model's files name none", name);
+    }
+    tg_arena_deinit(&arena);
+    return s;
+}
+
+/* The options' own words, what they name, or what the files say. */
+static tg_status take_prompt(tg_embedder *e, const tg_embed_options *o) {
+    const tg_gguf_string said = e->model->table.embed.prompt;
+    if (o->prompt && o->prompt_name)
+        return tg_fail(&e->ctx->err, TG_E_ARG, "embedding: want a prompt or its name, have both");
+    if (o->prompt_name)
+        TG_TRY(named_prompt(e->ctx, e->model, o->prompt_name, &e->prompt));
+    else if (o->prompt)
+        tg_buf_append(&e->prompt, o->prompt, strlen(o->prompt));
+    else
+        tg_buf_append(&e->prompt, said.bytes, said.n_bytes);
+    return tg_buf_status(&e->ctx->err, &e->prompt, "prompt of embeddings");
 }
 
 /* How much of a text counts. What the makers said of embeddings goes before what they said of the
  * tokenizer. */
 static int32_t most_tokens(const tg_model *model) {
-    int32_t most = model->layout.config.ctx;
-    if (encodes(model) && most > TG_EMBED_ROWS) most = TG_EMBED_ROWS;
+    const int32_t most = model->layout.config.ctx;
     const int32_t own = model->table.embed.most_tok;
     const int32_t said = own ? own : tg_tok_truncation(model->tok);
     return said > 0 && said < most ? said : most;
@@ -94,8 +151,12 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
     e->ctx_tokens = most_tokens(model);
     e->rows = TG_EMBED_ROWS;
     tg_buf_init(&e->text, &ctx->err.mem);
-    tg_status s = tg_pooler_init(&ctx->err, &e->pooler, ways, (size_t)model->layout.config.width);
+    tg_buf_init(&e->prompt, &ctx->err.mem);
+    size_t width = (size_t)model->layout.config.width;
+    tg_status s = take_prompt(e, o);
     if (s == TG_OK && encodes(e->model)) s = build(e);
+    if (s == TG_OK && e->built) width = tg_type_cols(&e->vectors->type);
+    if (s == TG_OK) s = tg_pooler_init(&ctx->err, &e->pooler, ways, width);
     if (s == TG_OK)
         *out = e;
     else
@@ -111,6 +172,7 @@ void tg_embedder_close(tg_embedder *e) {
     tg_all_rows_deinit(&e->decoder);
     tg_pooler_deinit(&e->pooler);
     tg_buf_deinit(&e->text);
+    tg_buf_deinit(&e->prompt);
     tg_free(&mem, e, sizeof *e);
 }
 
@@ -137,6 +199,7 @@ static bool begin_anew(tg_embed_work *w) {
 
 /* ------------------------------------------------------------------------------------ encoders */
 
+/* NULL: the family does not read it. */
 static int32_t *input(const tg_embedder *e, tg_value *v) { return tg_plan_data(&e->plan, v); }
 
 /* Which text a message is about, as people count. */
@@ -154,10 +217,9 @@ static void cut(tg_embedder *e, place at, size_t most, tg_ids *ids) {
 }
 
 static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text, tg_ids *ids) {
-    const tg_gguf_string prompt = e->model->table.embed.prompt;
     ids->n = 0;
     tg_buf_clear(&e->text);
-    tg_buf_append(&e->text, prompt.bytes, prompt.n_bytes);
+    tg_buf_append(&e->text, tg_buf_text(&e->prompt), e->prompt.length);
     tg_buf_append(&e->text, text->text, text->n_bytes);
     TG_TRY(tg_buf_status(&e->ctx->err, &e->text, "text to embed"));
     TG_TRY(tg_tok_encode(&e->ctx->err, e->model->tok, tg_buf_text(&e->text), e->text.length,
@@ -185,12 +247,13 @@ static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text
 /* Behind what is there, if it fits. */
 static bool add_text(const tg_embedder *e, tg_embed_batch *b, const tg_ids *ids) {
     const size_t at = b->begin[b->n];
-    if (at + ids->n > (size_t)e->rows) return false;
+    if (at + ids->n > (size_t)e->rows || b->n == TG_EMBED_ROWS) return false;
     int32_t *tokens = input(e, e->in.tokens), *spans = input(e, e->in.spans);
+    int32_t *positions = input(e, e->in.positions), *kinds = input(e, e->in.kinds);
     for (size_t i = 0; i < ids->n; i++) {
         tokens[at + i] = ids->id[i];
-        input(e, e->in.positions)[at + i] = (int32_t)i;
-        input(e, e->in.kinds)[at + i] = 0;
+        if (positions) positions[at + i] = (int32_t)i;
+        if (kinds) kinds[at + i] = 0;
         spans[2 * (at + i)] = (int32_t)at;
         spans[2 * (at + i) + 1] = (int32_t)(at + ids->n);
     }
@@ -231,6 +294,7 @@ static tg_status encode_next(tg_embed_work *w) {
 static tg_status encode_batch(tg_embed_work *w, double deadline_ms) {
     while (w->held || w->next < w->n) {
         if (!w->held) TG_TRY(encode_next(w));
+        if (w->batch.n == 0 && w->ids.n > (size_t)w->e->rows) TG_TRY(grow(w->e, w->ids.n));
         if (!add_text(w->e, &w->batch, &w->ids)) break;
         w->held = false;
     }

@@ -15,7 +15,7 @@ struct tg_embedder {
     tg_context *ctx;
     tg_model *model;
     tg_embed_options o;
-    int32_t rows, ctx_tokens; /* of a run, and of a text, at most */
+    int32_t rows, ctx_tokens; /* of a run, and of a text, at most; rows grow to the longest text */
     tg_graph graph;           /* from here: of an encoder */
     tg_plan plan;
     tg_net_texts in;
@@ -24,6 +24,7 @@ struct tg_embedder {
     bool built;
     tg_all_rows decoder; /* not open: an encoder, or no text came yet */
     tg_pooler pooler;
+    tg_buf prompt;     /* in front of every text */
     tg_buf text;       /* the one that is being encoded, with what goes in front of it */
     const tg_job *job; /* pending on it; NULL: none */
 };

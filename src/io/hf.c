@@ -23,7 +23,6 @@
  */
 #include "io/hf.h"
 
-#include "io/pooling.h"
 #include "io/tgpt_v3_gguf.h"
 
 #include "base/str.h"
@@ -38,9 +37,10 @@ typedef struct opening {
     tg_gguf *g;
     tg_folder *folder;
     const tg_hf_family *family;
-    bool tied, embeds; /* embeds: it says how texts become vectors */
-    uint32_t group;    /* of MLX's weights; 0: there are none */
-    uint64_t experts;  /* of a layer; 0: there are none */
+    bool tied;
+    tg_hf_embedding around; /* how texts become vectors */
+    uint32_t group;         /* of MLX's weights; 0: there are none */
+    uint64_t experts;       /* of a layer; 0: there are none */
     tg_st_head *heads;
     tg_reader *readers; /* [n_heads], of the same files */
     size_t n_heads;
@@ -117,31 +117,35 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
 
 /* A file of the folder as text that stays; NULL where there is none. The limit is held against
  * the file's size before memory is taken. */
-static tg_status read_text(opening *o, const char *name, uint64_t most, const char **text,
-                           size_t *n_bytes) {
+static tg_status read_text(tg_gguf *g, tg_folder *folder, const char *name, uint64_t most,
+                           const char **text, size_t *n_bytes) {
     tg_reader r;
     *text = NULL;
     *n_bytes = 0;
-    if (!tg_folder_has(o->folder, name)) return TG_OK;
-    TG_TRY(tg_folder_file(o->folder, name, &r));
+    if (!tg_folder_has(folder, name)) return TG_OK;
+    TG_TRY(tg_folder_file(folder, name, &r));
     const uint64_t n = tg_reader_left(&r);
     if (n > most)
-        return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want at most %" PRIu64 " bytes, have %" PRIu64,
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: want at most %" PRIu64 " bytes, have %" PRIu64,
                        r.name, most, n);
     *n_bytes = (size_t)n;
-    return tg_read_text(&r, &o->g->arena, name, n, text);
+    return tg_read_text(&r, &g->arena, name, n, text);
 }
 
 /* *out is NULL where there is no such file. The document lives as long as the tg_gguf. */
-static tg_status read_json(opening *o, const char *name, const tg_json **out) {
+tg_status tg_hf_read_json(tg_gguf *g, tg_folder *folder, const char *name, const tg_json **out) {
     const char *text;
     size_t n;
     *out = NULL;
-    TG_TRY(read_text(o, name, CONFIG_MAX_BYTES, &text, &n));
+    TG_TRY(read_text(g, folder, name, CONFIG_MAX_BYTES, &text, &n));
     if (!text) return TG_OK;
-    const char *where = tg_arena_sprintf(&o->g->arena, "%s/%s", o->g->path, name);
-    if (!where) return tg_fail_memory(o->g->ctx, name, strlen(o->g->path));
-    return tg_json_parse(o->g->ctx, &o->g->arena, where, text, n, NULL, out);
+    const char *where = tg_arena_sprintf(&g->arena, "%s/%s", g->path, name);
+    if (!where) return tg_fail_memory(g->ctx, name, strlen(g->path));
+    return tg_json_parse(g->ctx, &g->arena, where, text, n, NULL, out);
+}
+
+static tg_status read_json(opening *o, const char *name, const tg_json **out) {
+    return tg_hf_read_json(o->g, o->folder, name, out);
 }
 
 /* How the model's makers would draw tokens, under GGUF's keys; unless they would not draw at all.
@@ -229,7 +233,7 @@ static tg_status put_template(opening *o, tg_hf_values *m) {
     static const char *const files[] = { "tokenizer_config.json", "chat_template.json" };
     const char *text;
     size_t n;
-    TG_TRY(read_text(o, "chat_template.jinja", CONFIG_MAX_BYTES, &text, &n));
+    TG_TRY(read_text(o->g, o->folder, "chat_template.jinja", CONFIG_MAX_BYTES, &text, &n));
     for (size_t i = 0; i < sizeof files / sizeof files[0] && !text; i++) {
         const tg_json *config, *inside;
         TG_TRY(read_json(o, files[i], &config));
@@ -242,139 +246,9 @@ static tg_status put_template(opening *o, tg_hf_values *m) {
     return TG_OK;
 }
 
-/* ------------------------------------------------------------------------------------ embeddings
- */
-
 static bool is_on(const tg_json *config, const char *key) {
     const tg_json *on = tg_json_get(config, key);
     return on && tg_json_kind(on) == TG_JSON_TRUE;
-}
-
-/* A member that counts tokens; 0: there is none, or, where that is endless, a number beyond all
- * counting. transformers writes 1e30 for a tokenizer without a limit. */
-static tg_status count_of(opening *o, const char *file, const tg_json *config, const char *key,
-                          bool endless, int64_t *out) {
-    const tg_json *v = config ? tg_json_get(config, key) : NULL;
-    double real = 0;
-    *out = 0;
-    if (!v || tg_json_kind(v) == TG_JSON_NULL) return TG_OK;
-    const bool number = tg_json_kind(v) == TG_JSON_NUMBER;
-    if (endless && number && tg_json_double(NULL, v, &real) == TG_OK && real > (double)INT32_MAX)
-        return TG_OK;
-    if (number && tg_json_int64(NULL, v, out) == TG_OK && *out > 0 && *out <= INT32_MAX)
-        return TG_OK;
-    return tg_fail(o->g->ctx, TG_E_FORMAT, "%s/%s: %s: want a number of tokens, have %s",
-                   o->g->path, file, key, TG_JSON_SHOWN(v));
-}
-
-/* How many tokens of a text sentence-transformers looks at: what it says itself, or as much as
- * the tokenizer is made for. Without the first file it is no folder of sentence-transformers,
- * and the model's context is the limit. */
-static tg_status put_most_tokens(opening *o, tg_hf_values *m) {
-    static const char own[] = "sentence_bert_config.json", tok[] = "tokenizer_config.json";
-    const tg_json *config;
-    int64_t most = 0;
-    TG_TRY(read_json(o, own, &config));
-    if (!config) return TG_OK;
-    TG_TRY(count_of(o, own, config, "max_seq_length", false, &most));
-    if (most == 0) {
-        TG_TRY(read_json(o, tok, &config));
-        TG_TRY(count_of(o, tok, config, "model_max_length", true, &most));
-    }
-    if (most > 0) tg_hf_put_int(m, "embedding_tokens", most);
-    return TG_OK;
-}
-
-/* What sentence-transformers puts in front of every text, unless it is told another thing. */
-static tg_status put_prompt(opening *o, tg_hf_values *m, bool *there) {
-    const tg_json *config, *prompts, *name, *text = NULL;
-    TG_TRY(read_json(o, "config_sentence_transformers.json", &config));
-    name = config ? tg_json_get(config, "default_prompt_name") : NULL;
-    prompts = config ? tg_json_get(config, "prompts") : NULL;
-    if (!name || tg_json_kind(name) != TG_JSON_STRING) return TG_OK;
-    if (prompts && tg_json_kind(prompts) == TG_JSON_OBJECT)
-        text = tg_json_get(prompts, name->u.text);
-    if (!text || tg_json_kind(text) != TG_JSON_STRING)
-        return tg_fail(o->g->ctx, TG_E_FORMAT,
-                       "%s/config_sentence_transformers.json: default_prompt_name: want one of "
-                       "prompts, have %s",
-                       o->g->path, TG_JSON_SHOWN(name));
-    *there = text->length > 0;
-    if (*there) tg_hf_put_text(m, "embedding_prompt", text->u.text, text->length);
-    return TG_OK;
-}
-
-/* The folder of the module that pools; 1_Pooling where no list of modules says another. What
- * else a text's vector goes through (Dense, LayerNorm) is not computed here, and is refused;
- * length 1 is for the caller to ask for. */
-static tg_status find_modules(opening *o, const char **pooling) {
-    const tg_json *modules;
-    *pooling = "1_Pooling";
-    TG_TRY(read_json(o, "modules.json", &modules));
-    if (!modules || tg_json_kind(modules) != TG_JSON_ARRAY) return TG_OK;
-    for (const tg_json *v = tg_json_first(modules); v; v = tg_json_next(v)) {
-        const tg_json *type = tg_json_get(v, "type"), *path = tg_json_get(v, "path");
-        const bool known = type && tg_json_kind(type) == TG_JSON_STRING;
-        const char *dot = known ? strrchr(type->u.text, '.') : NULL;
-        const char *name = dot ? dot + 1 : known ? type->u.text : "";
-        if (strcmp(name, "Pooling") == 0 && path && tg_json_kind(path) == TG_JSON_STRING)
-            *pooling = path->u.text;
-        else if (strcmp(name, "Transformer") != 0 && strcmp(name, "Normalize") != 0)
-            return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                           "%s/modules.json: want Transformer, Pooling and Normalize, have %s",
-                           o->g->path, TG_JSON_SHOWN(type));
-    }
-    return TG_OK;
-}
-
-/* Names in a pooling_mode, one or a list; or older keys that are true. Without either it is the
- * mean, as there. */
-static tg_status read_ways(opening *o, const char *file, const tg_json *config,
-                           tg_pooling_ways *ways) {
-    const tg_json *mode = tg_json_get(config, "pooling_mode");
-    const bool list = mode && tg_json_kind(mode) == TG_JSON_ARRAY;
-    for (const tg_json *v = list ? tg_json_first(mode) : mode; v; v = list ? tg_json_next(v) : NULL)
-        if (tg_json_kind(v) != TG_JSON_STRING || !tg_pooling_add(ways, v->u.text, v->length))
-            return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                           "%s/%s: pooling_mode: want up to %d ways that are known, have %s",
-                           o->g->path, file, TG_POOLING_WAYS_MOST, TG_JSON_SHOWN(v));
-    for (int i = 0; i < TG_POOLING_COUNT && !mode; i++)
-        if (is_on(config, tg_pooling_table[i].older)) ways->way[ways->n++] = (uint8_t)i;
-    if (ways->n == 0) ways->way[ways->n++] = TG_POOLING_BY_MEAN;
-    return TG_OK;
-}
-
-/* What sentence-transformers say, in files of their own. In a zip the folder is part of the
- * name. One way of pooling that llama.cpp knows is GGUF's pooling_type; several ways, or one
- * that it lacks, are names under a key of ours. An encoder that says nothing pools by the mean.
- * Vectors of a text with a prompt must count the prompt's tokens, since the mean here does. */
-static tg_status put_embedding(opening *o, tg_hf_values *m) {
-    const tg_json *config;
-    const char *folder;
-    char names[TG_POOLING_NAMES_BYTES];
-    tg_pooling_ways ways = { .n = 0 };
-    TG_TRY(find_modules(o, &folder));
-    const char *file = tg_arena_sprintf(&o->g->arena, "%s/config.json", folder);
-    if (!file) return tg_fail_memory(o->g->ctx, o->g->path, strlen(folder));
-    TG_TRY(read_json(o, file, &config));
-    o->embeds = config != NULL;
-    if (config) TG_TRY(read_ways(o, file, config, &ways));
-    if (!config && m->family->encoder)
-        ways = tg_pooling_of_type(tg_pooling_table[TG_POOLING_BY_MEAN].type);
-    const int type = ways.n == 1 ? tg_pooling_table[ways.way[0]].type : 0;
-    tg_pooling_write(&ways, names);
-    if (type)
-        tg_hf_put_int(m, "pooling_type", type);
-    else if (ways.n)
-        tg_hf_put_text(m, "pooling_modes", names, strlen(names));
-    bool prompt = false;
-    if (o->embeds) TG_TRY(put_prompt(o, m, &prompt));
-    const tg_json *whole = config ? tg_json_get(config, "include_prompt") : NULL;
-    if (prompt && whole && tg_json_kind(whole) != TG_JSON_TRUE)
-        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                       "%s/%s: include_prompt: want true where there is a prompt, have false",
-                       o->g->path, file);
-    return put_most_tokens(o, m);
 }
 
 /* --------------------------------------------------------------------------------------- tensors
@@ -691,11 +565,11 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
  */
 
 /* A file that was opened is not opened again: the index names it once for each of its tensors.
- * Names with a slash would lead into other folders, which no writer does. */
-static tg_status open_file(opening *o, const char *name) {
+ * Names of an index with a slash would lead into other folders, which no writer does. */
+static tg_status open_file(opening *o, const char *name, bool inside) {
     for (size_t i = 0; i < o->n_heads; i++)
         if (strcmp(o->readers[i].name + strlen(o->g->path) + 1, name) == 0) return TG_OK;
-    if (strchr(name, '/'))
+    if (!inside && strchr(name, '/'))
         return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want files of this folder, have %.80s",
                        o->g->path, name);
     if (o->n_heads == FILES_MAX)
@@ -735,14 +609,14 @@ static tg_status want_tensors(const opening *o) {
 
 /* The index wins over model.safetensors. Only its names of files are used: which tensors a file
  * has, its own header says. */
-static tg_status open_files(opening *o) {
+static tg_status open_model_files(opening *o) {
     const tg_json *index;
     o->heads = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->heads);
     o->readers = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->readers);
     if (!o->heads || !o->readers) return tg_fail_memory(o->g->ctx, o->g->path, FILES_MAX);
     TG_TRY(read_json(o, "model.safetensors.index.json", &index));
     if (!index) TG_TRY(want_tensors(o));
-    if (!index) return open_file(o, "model.safetensors");
+    if (!index) return open_file(o, "model.safetensors", false);
     const tg_json *map;
     TG_TRY(tg_json_want(o->g->ctx, index, "weight_map", TG_JSON_OBJECT, &map));
     for (const tg_json *v = tg_json_first(map); v; v = tg_json_next(v)) {
@@ -750,9 +624,28 @@ static tg_status open_files(opening *o) {
             return tg_fail(o->g->ctx, TG_E_FORMAT,
                            "%s/model.safetensors.index.json: byte %u: want the name of a file",
                            o->g->path, (unsigned)v->offset);
-        TG_TRY(open_file(o, v->u.text));
+        TG_TRY(open_file(o, v->u.text, false));
     }
     o->g->n_files = o->n_heads;
+    return TG_OK;
+}
+
+/* Tensors of the folders behind the pooling have these in front of their names:
+ * "2_Dense/linear.weight". */
+static tg_status open_files(opening *o) {
+    TG_TRY(open_model_files(o));
+    for (size_t i = 0; i < 2 && o->around.dense[i]; i++) {
+        const char *file =
+            tg_arena_sprintf(&o->g->arena, "%s/model.safetensors", o->around.dense[i]);
+        if (!file) return tg_fail_memory(o->g->ctx, o->g->path, 64);
+        TG_TRY(open_file(o, file, true));
+        const tg_st_head *head = &o->heads[o->n_heads - 1];
+        for (size_t k = 0; k < head->n; k++) {
+            tg_st_tensor *t = &head->list[k];
+            t->name = tg_arena_sprintf(&o->g->arena, "%s/%s", o->around.dense[i], t->name);
+            if (!t->name) return tg_fail_memory(o->g->ctx, o->g->path, 64);
+        }
+    }
     return TG_OK;
 }
 
@@ -851,7 +744,7 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
 static tg_status want_head(const opening *o, tg_hf_values *m) {
     const char *head = o->family->head;
     if (!head || o->tied || has_tensor(o, "output.weight")) return TG_OK;
-    if (o->embeds) {
+    if (o->around.embeds) {
         tg_hf_put_int(m, "embeds_only", 1);
         return TG_OK;
     }
@@ -882,8 +775,9 @@ static tg_status open_all(opening *o) {
         if (ends_with(m.v[i].key, ".expert_count")) o->experts = (uint64_t)m.v[i].whole;
     TG_TRY(put_generation(o, &m, config));
     TG_TRY(put_template(o, &m));
-    TG_TRY(put_embedding(o, &m));
-    TG_TRY(read_text(o, "tokenizer.json", TOKENIZER_MAX_BYTES, &g->tokenizer_json,
+    o->around = (tg_hf_embedding) { .g = g, .folder = o->folder };
+    TG_TRY(tg_hf_put_embedding(&o->around, &m));
+    TG_TRY(read_text(o->g, o->folder, "tokenizer.json", TOKENIZER_MAX_BYTES, &g->tokenizer_json,
                      &g->tokenizer_bytes));
     TG_TRY(open_files(o));
     TG_TRY(read_tensors(o, &m));

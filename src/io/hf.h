@@ -84,16 +84,21 @@ typedef struct tg_hf_family {
     int32_t window_every; /* of so many layers, one sees all, unless a file says another thing; 0:
                              they do not differ */
     bool query_scalar;    /* scores are divided by the root of query_pre_attn_scalar */
-    bool local_rope;      /* layers with a window turn by a base of their own, and unstretched */
-    double local_base;    /* that, where config.json has none */
-    bool all_windowed;    /* all layers see the window, unless it is null */
-    bool longrope;        /* factors by the length of texts */
-    double part;          /* of a head, which turns where config.json does not say; 0: all does */
-    bool says_biases;     /* attention_bias and mlp_bias say what its layers have */
-    bool always_biases;   /* queries, keys and values have them */
-    int32_t still_every;  /* of so many layers, the last does not turn; 0: all do */
-    double rope_base;     /* where config.json has none; 0: 1e4 */
-    bool encoder;         /* saved without the prefix; its texts begin with CLS and end with SEP */
+    bool first_sees_all;  /* of so many, the first does, and else the last */
+    const char *base_key, *local_key; /* config.json's words for rope_theta, for that of layers with
+                                         a window, */
+    const char *every_key;            /* and for the period of windows; NULL: the common ones */
+    bool both_ways;      /* an encoder of a decoder's class: use_bidirectional_attention is on */
+    bool local_rope;     /* layers with a window turn by a base of their own, and unstretched */
+    double local_base;   /* that, where config.json has none */
+    bool all_windowed;   /* all layers see the window, unless it is null */
+    bool longrope;       /* factors by the length of texts */
+    double part;         /* of a head, which turns where config.json does not say; 0: all does */
+    bool says_biases;    /* attention_bias and mlp_bias say what its layers have */
+    bool always_biases;  /* queries, keys and values have them */
+    int32_t still_every; /* of so many layers, the last does not turn; 0: all do */
+    double rope_base;    /* where config.json has none; 0: 1e4 */
+    bool encoder;        /* saved without the prefix; its texts begin with CLS and end with SEP */
     const char
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
@@ -145,6 +150,19 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
  * there are none), are for whoever reads the tensors. where begins messages. */
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
                        uint32_t *group);
+
+/* A JSON file of the folder, which lives as long as g; *out is NULL where there is none. */
+tg_status tg_hf_read_json(tg_gguf *g, tg_folder *folder, const char *name, const tg_json **out);
+
+/* How texts become vectors (hf_embed.c). */
+typedef struct tg_hf_embedding {
+    tg_gguf *g;
+    tg_folder *folder;
+    bool embeds;          /* the folder says it */
+    const char *dense[2]; /* folders of matrices behind the pooling; NULL: none */
+} tg_hf_embedding;
+/* With g and folder set: the rest, and the values of m. */
+tg_status tg_hf_put_embedding(tg_hf_embedding *o, tg_hf_values *m);
 
 /* Of config.json, for the families: a member that is there and not null; a number of 1 or more,
  * which must be there; one above 0, which may be missing. */

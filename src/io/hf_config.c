@@ -65,15 +65,21 @@ static bool is_on(const tg_json *v) {
     return tg_json_kind(v) == TG_JSON_TRUE || tg_json_kind(v) == TG_JSON_NULL || is_number(v, 1);
 }
 
-/* By model_type alone. The class in "architectures" would say no more: heads of other tasks are
- * tensors of unknown names. */
+/* By model_type, and by whether attention sees both ways, where two families share one. The class
+ * in "architectures" would say no more: heads of other tasks are tensors of unknown names. */
 static tg_status find_family(tg_hf_values *m) {
     const tg_json *type = tg_hf_member(m, m->root, "model_type");
-    char known[160] = "";
+    const tg_json *both = get(m, m->root, "use_bidirectional_attention");
+    char known[256] = "";
+    const tg_hf_family *found = NULL;
     for (size_t i = 0; (m->family = tg_hf_family_at(i)) != NULL; i++) {
-        if (type && tg_json_is(type, m->family->model_type)) return TG_OK;
-        tg_str_append(known, sizeof known, " %s", m->family->model_type);
+        if (type && tg_json_is(type, m->family->model_type) &&
+            (m->family->both_ways ? both && !is_off(both) : !found))
+            found = m->family;
+        if (!m->family->both_ways) tg_str_append(known, sizeof known, " %s", m->family->model_type);
     }
+    m->family = found;
+    if (found) return TG_OK;
     return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: model_type: want one of%s, have %.60s",
                    m->where, known, TG_JSON_SHOWN(type));
 }
@@ -418,7 +424,8 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, 
 /* Layers with a window turn by a base of their own, and are not scaled. */
 static tg_status put_local_rope(tg_hf_values *m, const tg_json *windowed) {
     double local = m->family->local_base;
-    TG_TRY(tg_hf_get_float(m, m->root, "rope_local_base_freq", &local));
+    const char *own = m->family->local_key;
+    TG_TRY(tg_hf_get_float(m, m->root, own ? own : "rope_local_base_freq", &local));
     if (windowed) TG_TRY(tg_hf_get_float(m, windowed, "rope_theta", &local));
     tg_hf_put_float(m, "rope.freq_base_swa", local);
     const tg_json *kind = tg_hf_member(m, windowed, "rope_type");
@@ -439,6 +446,7 @@ static tg_status put_rope(tg_hf_values *m) {
     double base = m->family->rope_base > 0 ? m->family->rope_base : 1e4;
     int64_t turned = 0;
     TG_TRY(tg_hf_get_float(m, m->root, "rope_theta", &base));
+    if (m->family->base_key) TG_TRY(tg_hf_get_float(m, m->root, m->family->base_key, &base));
     if (full) TG_TRY(tg_hf_get_float(m, full, "rope_theta", &base));
     tg_hf_put_float(m, "rope.freq_base", base);
     TG_TRY(want_whole_head(m, m->root));
@@ -462,7 +470,8 @@ static tg_status put_rope(tg_hf_values *m) {
  * nothing has the family's own period, and so has GGUF without the key. */
 static tg_status put_windows(tg_hf_values *m) {
     const tg_json *types = tg_hf_member(m, m->root, "layer_types");
-    const tg_json *every = tg_hf_member(m, m->root, "sliding_window_pattern");
+    const char *own = m->family->every_key, *key = own ? own : "sliding_window_pattern";
+    const tg_json *every = tg_hf_member(m, m->root, key);
     const tg_json *saved = tg_hf_member(m, m->root, "_sliding_window_pattern");
     double scalar = 256;
     const int32_t usual = m->family->window_every;
@@ -472,16 +481,19 @@ static tg_status put_windows(tg_hf_values *m) {
         tg_hf_put_float(m, "attention.scale", 1 / tg_sqrt(scalar));
     }
     if (types) {
+        const bool first = m->family->first_sees_all;
         const tg_json *t = tg_json_first(types);
+        if (first && t) t = tg_json_next(t);
         for (period = 1; t && tg_json_is(t, "sliding_attention"); t = tg_json_next(t)) period++;
-        for (t = tg_json_first(types); t; t = tg_json_next(t))
-            if (!tg_json_is(t, ++layer % period == 0 ? "full_attention" : "sliding_attention"))
+        for (t = tg_json_first(types); t; t = tg_json_next(t), layer++)
+            if (!tg_json_is(t, (layer + !first) % period == 0 ? "full_attention"
+                                                              : "sliding_attention"))
                 return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                                "%s: layer_types: want one layer of every %d without a window, have "
                                "%.40s as number %d",
-                               m->where, (int)period, TG_JSON_SHOWN(t), (int)layer);
+                               m->where, (int)period, TG_JSON_SHOWN(t), (int)layer + 1);
     } else if (every) {
-        TG_TRY(tg_hf_get_int(m, m->root, "sliding_window_pattern", &period));
+        TG_TRY(tg_hf_get_int(m, m->root, key, &period));
     } else if (saved) {
         TG_TRY(tg_hf_get_int(m, m->root, "_sliding_window_pattern", &period));
     }

@@ -365,9 +365,10 @@ static tg_status put_local_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf
     const tg_gguf_value *local = value(g, f, "rope.freq_base_swa");
     const tg_gguf_value *base = value(g, f, "rope.freq_base");
     if (!f->local_rope) return TG_OK;
-    if (f->query_scalar) {
-        if (!local) put_double(w, "rope_local_base_freq", f->local_base);
-        put_float(w, g, f, "rope.freq_base_swa", "rope_local_base_freq");
+    if (f->query_scalar || f->local_key) {
+        const char *key = f->local_key ? f->local_key : "rope_local_base_freq";
+        if (!local) put_double(w, key, f->local_base);
+        put_float(w, g, f, "rope.freq_base_swa", key);
         return TG_OK;
     }
     if (!local) local = base;
@@ -386,7 +387,7 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     tg_rope_llama3 rule;
     bool llama3;
     TG_TRY(find_llama3(g, f, &rule, &llama3));
-    put_float(w, g, f, "rope.freq_base", "rope_theta");
+    put_float(w, g, f, "rope.freq_base", f->base_key ? f->base_key : "rope_theta");
     TG_TRY(put_local_rope(w, g, f));
     const tg_gguf_value *kind = value(g, f, "rope.scaling.type");
     const bool off = is_kind(kind, "none"), yarn = is_kind(kind, "yarn");
@@ -432,14 +433,15 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
     if (!period ||
         (period->type == TG_GGUF_ARRAY && tg_gguf_get_period(g, period->key, &every) != TG_OK))
         return;
-    tg_json_key(w, "sliding_window_pattern");
+    tg_json_key(w, f->every_key ? f->every_key : "sliding_window_pattern");
     tg_json_put_int(w, every);
     const tg_gguf_value *layers = value(g, f, "block_count");
     if (!layers || every < 1) return;
     tg_json_key(w, "layer_types"); /* transformers reads the number of Gemma 3 alone */
     tg_json_begin_array(w);
-    for (int64_t i = 1; i <= layers->whole && i <= 4096; i++)
-        tg_json_put_string(w, i % every == 0 ? "full_attention" : "sliding_attention");
+    for (int64_t i = 0; i < layers->whole && i < 4096; i++)
+        tg_json_put_string(w, (i + !f->first_sees_all) % every == 0 ? "full_attention"
+                                                                    : "sliding_attention");
     tg_json_end_array(w);
 }
 
@@ -454,10 +456,14 @@ static void put_id(tg_json_writer *w, const tg_gguf *g, const char *key, const c
         tg_json_put_null(w);
 }
 
-static void put_ids(tg_json_writer *w, const tg_gguf *g) {
+/* Encoders have no use for padding here, but classes of transformers want a number. */
+static void put_ids(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
     put_id(w, g, "tokenizer.ggml.eos_token_id", "eos_token_id");
     put_id(w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
-    put_id(w, g, "tokenizer.ggml.padding_token_id", "pad_token_id");
+    if (f->encoder && !tg_gguf_find(g, "tokenizer.ggml.padding_token_id"))
+        put_whole(w, "pad_token_id", 0);
+    else
+        put_id(w, g, "tokenizer.ggml.padding_token_id", "pad_token_id");
 }
 
 /* Two keys say which layers have biases: what they cannot say is refused. Mistral's class has none,
@@ -501,7 +507,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
     TG_TRY(put_biases(&w, g, f));
     tg_json_key(&w, "tie_word_embeddings");
     tg_json_put_bool(&w, !tg_gguf_tensor_find(g, "output.weight"));
-    put_ids(&w, g);
+    put_ids(&w, g, f);
     put_text(&w, "dtype", type == TG_F32 ? "float32" : type == TG_F16 ? "float16" : "bfloat16");
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "config.json");
@@ -572,4 +578,102 @@ tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *f, tg_buf *tex
     }
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "1_Pooling/config.json");
+}
+
+/* In the order of computation. Vectors of length 1 are what is asked for here, too. */
+tg_status tg_hf_put_modules(const tg_gguf *g, tg_buf *text) {
+    static const struct {
+        const char *path, *type, *tensor; /* tensor: there with it alone */
+    } all[] = { { "", "Transformer", NULL },
+                { "1_Pooling", "Pooling", NULL },
+                { "2_Dense", "Dense", "dense_2.weight" },
+                { "3_Dense", "Dense", "dense_3.weight" },
+                { "4_Normalize", "Normalize", NULL } };
+    int64_t n = 0;
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_array(&w);
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        char name[64];
+        if (all[i].tensor && !tg_gguf_tensor_find(g, all[i].tensor)) continue;
+        tg_json_begin_object(&w);
+        put_whole(&w, "idx", n);
+        snprintf(name, sizeof name, "%d", (int)n++);
+        put_text(&w, "name", name);
+        put_text(&w, "path", all[i].path);
+        snprintf(name, sizeof name, "sentence_transformers.models.%s", all[i].type);
+        put_text(&w, "type", name);
+        tg_json_end_object(&w);
+    }
+    tg_json_end_array(&w);
+    return tg_buf_status(g->ctx, text, "modules.json");
+}
+
+tg_status tg_hf_put_most_tokens(const tg_gguf *g, const tg_hf_family *f, tg_buf *text) {
+    const tg_gguf_value *most = value(g, f, "embedding_tokens");
+    if (!most) return TG_OK;
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    put_whole(&w, "max_seq_length", most->whole);
+    tg_json_end_object(&w);
+    return tg_buf_status(g->ctx, text, "sentence_bert_config.json");
+}
+
+/* The one for every text is told by its name, which is that of the same words. */
+static void put_prompt_list(tg_json_writer *w, const tg_json *prompts, const tg_gguf_value *own) {
+    const char *name = NULL;
+    tg_json_begin_object(w);
+    tg_json_key(w, "prompts");
+    tg_json_begin_object(w);
+    for (const tg_json *v = prompts ? tg_json_first(prompts) : NULL; v; v = tg_json_next(v)) {
+        if (tg_json_kind(v) != TG_JSON_STRING) continue;
+        if (own && !name && v->length == own->text.n_bytes &&
+            memcmp(v->u.text, own->text.bytes, v->length) == 0)
+            name = v->key;
+        tg_json_key(w, v->key);
+        tg_json_put_string_n(w, v->u.text, v->length);
+    }
+    if (own && !name) {
+        name = "default";
+        tg_json_key(w, name);
+        tg_json_put_string_n(w, own->text.bytes, own->text.n_bytes);
+    }
+    tg_json_end_object(w);
+    tg_json_key(w, "default_prompt_name");
+    if (name)
+        tg_json_put_string(w, name);
+    else
+        tg_json_put_null(w);
+    tg_json_end_object(w);
+}
+
+tg_status tg_hf_put_prompts(const tg_gguf *g, const tg_hf_family *f, tg_buf *text) {
+    const tg_gguf_value *own = value(g, f, "embedding_prompt");
+    const tg_gguf_value *list = value(g, f, "embedding_prompts");
+    const tg_json *prompts = NULL;
+    tg_json_writer w;
+    tg_arena arena;
+    if (!own && !list) return TG_OK;
+    tg_arena_init(&arena, &g->ctx->mem);
+    tg_status s = list ? tg_json_parse(g->ctx, &arena, list->key, list->text.bytes,
+                                       list->text.n_bytes, NULL, &prompts)
+                       : TG_OK;
+    tg_json_writer_init(&w, text);
+    if (s == TG_OK) put_prompt_list(&w, prompts, own);
+    tg_arena_deinit(&arena);
+    return s == TG_OK ? tg_buf_status(g->ctx, text, "config_sentence_transformers.json") : s;
+}
+
+tg_status tg_hf_put_dense(const tg_gguf *g, uint64_t in, uint64_t out, tg_buf *text) {
+    tg_json_writer w;
+    tg_json_writer_init(&w, text);
+    tg_json_begin_object(&w);
+    put_whole(&w, "in_features", (int64_t)in);
+    put_whole(&w, "out_features", (int64_t)out);
+    tg_json_key(&w, "bias");
+    tg_json_put_bool(&w, false);
+    put_text(&w, "activation_function", "torch.nn.modules.linear.Identity");
+    tg_json_end_object(&w);
+    return tg_buf_status(g->ctx, text, "config.json of a matrix");
 }

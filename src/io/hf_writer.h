@@ -36,5 +36,11 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *family, tg_dtyp
 tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, tg_buf *text);
 /* 1_Pooling/config.json; nothing where the model does not say how texts become vectors. */
 tg_status tg_hf_put_pooling(const tg_gguf *g, const tg_hf_family *family, tg_buf *text);
+/* What stands beside it: modules.json; how many tokens count (sentence_bert_config.json) and the
+ * prompts (config_sentence_transformers.json), or nothing; N_Dense/config.json of [out,in]. */
+tg_status tg_hf_put_modules(const tg_gguf *g, tg_buf *text);
+tg_status tg_hf_put_most_tokens(const tg_gguf *g, const tg_hf_family *family, tg_buf *text);
+tg_status tg_hf_put_prompts(const tg_gguf *g, const tg_hf_family *family, tg_buf *text);
+tg_status tg_hf_put_dense(const tg_gguf *g, uint64_t in, uint64_t out, tg_buf *text);
 
 #endif

@@ -16,8 +16,13 @@ const char *const tg_output_folder_names[] = {
     "generation_config.json",
     "chat_template.jinja",
     "special_tokens_map.json",
+    "modules.json",
+    "config_sentence_transformers.json",
+    "sentence_bert_config.json",
     "model.safetensors",
     "1_Pooling/",
+    "2_Dense/",
+    "3_Dense/",
     NULL,
 };
 
@@ -175,7 +180,11 @@ static tg_status want_one_folder(tg_ctx *ctx, const char *path, bool previous) {
     if (tg_os_kind_of(path) != TG_OS_FOLDER) return TG_OK; /* tg_save_folder says what it is */
     TG_TRY(tg_os_each_name(ctx, path, on_name, &s));
     TG_TRY(s.status);
-    TG_TRY(want_unseen(ctx, path, "1_Pooling/config.json"));
+    static const char *const inside[] = { "1_Pooling/config.json", "2_Dense/config.json",
+                                          "2_Dense/model.safetensors", "3_Dense/config.json",
+                                          "3_Dense/model.safetensors" };
+    for (size_t i = 0; i < sizeof inside / sizeof inside[0]; i++)
+        TG_TRY(want_unseen(ctx, path, inside[i]));
     if (!s.any || (ctx->files.force && !previous)) return TG_OK;
     if (s.strange[0]) return refuse_folder(ctx, path, s.strange, previous);
     if (snprintf(weights, sizeof weights, "%s/model.safetensors", path) >= (int)sizeof weights)

@@ -58,13 +58,14 @@ tg_status tg_embed_rules_read(const tg_gguf *g, const char *architecture, tg_emb
     char key[160];
     tg_gguf_string names = { "", 0 };
     int32_t only = 0;
-    *out = (tg_embed_rules) { .type = -1, .prompt = { "", 0 } };
+    *out = (tg_embed_rules) { .type = -1, .prompt = { "", 0 }, .prompts = { "{}", 2 } };
     TG_TRY(tg_gguf_get_int(g, key_of(architecture, "pooling_type", key), -1, 255, &out->type));
     out->ways = tg_pooling_of_type(out->type);
     if (out->ways.n) out->type = -1;
     TG_TRY(tg_gguf_get_int(g, key_of(architecture, "embeds_only", key), 0, 1, &only));
     out->only = only != 0;
     TG_TRY(tg_gguf_get_string(g, key_of(architecture, "embedding_prompt", key), &out->prompt));
+    TG_TRY(tg_gguf_get_string(g, key_of(architecture, "embedding_prompts", key), &out->prompts));
     TG_TRY(tg_gguf_get_int(g, key_of(architecture, "embedding_tokens", key), 1, INT32_MAX,
                            &out->most_tok));
     TG_TRY(tg_gguf_get_string(g, key_of(architecture, "pooling_modes", key), &names));

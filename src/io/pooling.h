@@ -40,10 +40,11 @@ tg_pooling_ways tg_pooling_of_type(int type);
 /* All that a file says of embeddings, under the keys of its architecture. */
 typedef struct tg_embed_rules {
     tg_pooling_ways ways;
-    int32_t type;          /* a pooling_type that gives no vector; -1: none */
-    int32_t most_tok;      /* embedding_tokens: of a text; 0: not said */
-    bool only;             /* embeds_only: it has no head, so that its logits mean nothing */
-    tg_gguf_string prompt; /* embedding_prompt: goes in front of every text */
+    int32_t type;           /* a pooling_type that gives no vector; -1: none */
+    int32_t most_tok;       /* embedding_tokens: of a text; 0: not said */
+    bool only;              /* embeds_only: it has no head, so that its logits mean nothing */
+    tg_gguf_string prompt;  /* embedding_prompt: goes in front of every text; and */
+    tg_gguf_string prompts; /* embedding_prompts: those that have a name, as an object of JSON */
 } tg_embed_rules;
 tg_status tg_embed_rules_read(const tg_gguf *g, const char *architecture, tg_embed_rules *out);
 

@@ -3,6 +3,7 @@
  * vectors.c - what a graph reads beside the tensors of its model, and no file has as it is wanted:
  *
  *   rope.0 .. rope.2  [R/2] frequencies of rotary positions, by the number of their table
+ *   no_shift          [C] zeros, of layer norms without a shift
  *   ..biases          biases of one product side by side, where their matrices are states of their
  *                     own; in a flat array they lie so already (model/layout.h)
  */
@@ -84,12 +85,18 @@ static tg_status add_biases(tg_model *m, const char *role, int layer) {
 }
 
 tg_status tg_weights_make_vectors(tg_model *m) {
-    const size_t most = TG_FREQ_TABLES + 3 * (size_t)m->layout.config.layers;
+    const tg_model_config *c = &m->layout.config;
+    const size_t most = TG_FREQ_TABLES + 1 + 3 * (size_t)c->layers;
+    float *zeros = NULL;
     m->vectors = tg_arena_array(&m->arena, most, sizeof *m->vectors);
     if (!m->vectors)
         return tg_fail_memory(&m->ctx->err, "table of vectors", most * sizeof *m->vectors);
     TG_TRY(add_frequencies(m));
-    for (int layer = 0; layer < m->layout.config.layers; layer++) {
+    if (tg_family_of(c)->layer_norms) {
+        TG_TRY(add(m, TG_NO_SHIFT_NAME, (size_t)c->width, &zeros));
+        memset(zeros, 0, (size_t)c->width * sizeof *zeros);
+    }
+    for (int layer = 0; layer < c->layers; layer++) {
         TG_TRY(add_biases(m, "attn_qkv", layer));
         TG_TRY(add_biases(m, "ffn_gate_up", layer));
         TG_TRY(add_biases(m, "ssm_heads", layer));

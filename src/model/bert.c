@@ -13,11 +13,8 @@
 #include "io/hf.h"
 #include "model/net.h"
 
-static tg_value *layer_of(tg_net *n, tg_value *x, tg_value *spans) {
-    const tg_model_config *c = n->config;
-    const tg_attr heads = { .i = { c->heads, c->heads, c->head_size }, .f = { c->score_scale } };
-    tg_value *qkv = tg_net_linear(n, x, "attn_qkv", TG_READ_PLAIN);
-    tg_value *h = tg_attention_spans(n->g, qkv, spans, &heads);
+static tg_value *layer_of(tg_net *n, tg_value *x) {
+    tg_value *h = tg_net_attention(n, tg_net_linear(n, x, "attn_qkv", TG_READ_PLAIN), 0);
     x = tg_net_project(n, h, "attn_output", TG_READ_PLAIN, x, TG_SITE_ATTENTION);
     x = tg_net_norm(n, x, "attn_output_norm");
 
@@ -26,21 +23,14 @@ static tg_value *layer_of(tg_net *n, tg_value *x, tg_value *spans) {
     return tg_net_norm(n, x, "layer_output_norm");
 }
 
-static tg_value *encode(tg_net *n, const tg_net_texts *in) {
+static tg_value *encode(tg_net *n) {
+    const tg_net_texts *in = n->texts;
     tg_value *x = tg_net_embed(n, in->tokens, "token_embd");
     tg_value *p = tg_net_embed(n, in->positions, "position_embd");
     tg_value *kind = tg_net_embed(n, in->kinds, "token_types");
     x = tg_net_norm(n, tg_add(n->g, tg_add(n->g, x, kind), p), "token_embd_norm");
-    for (n->layer = 0; n->layer < n->config->layers; n->layer++) x = layer_of(n, x, in->spans);
+    for (n->layer = 0; n->layer < n->config->layers; n->layer++) x = layer_of(n, x);
     return x;
-}
-
-static tg_status config(const tg_gguf *g, tg_model_config *c) {
-    char key[TG_KEY_BYTES];
-    bool causal = false;
-    TG_TRY(tg_gguf_get_bool(g, tg_config_key(c, "attention.causal", key), &causal));
-    if (!causal) return TG_OK;
-    return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want false, have true", g->path, key);
 }
 
 static const tg_want wants[] = {
@@ -125,6 +115,6 @@ const tg_family tg_family_bert = {
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = { &hf },
-    .config = config,
+    .config = tg_config_want_encoder,
     .encode = encode,
 };

@@ -79,6 +79,7 @@ bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
     const unsigned kinds = want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV |
                                           TG_WANT_IN_MAMBA2 | TG_WANT_IN_DELTA);
     const tg_layer_kind kind = tg_layer_kind_of(c, layer);
+    if (layer == 0 && (want->flags & TG_WANT_NOT_FIRST)) return false;
     const unsigned own = kind == TG_LAYER_CONV     ? TG_WANT_IN_CONV
                          : kind == TG_LAYER_MAMBA2 ? TG_WANT_IN_MAMBA2
                          : kind == TG_LAYER_DELTA  ? TG_WANT_IN_DELTA
@@ -122,6 +123,7 @@ size_t tg_size_of(const tg_model_config *c, tg_size size) {
     case TG_SIZE_EXPERTS: return (size_t)c->experts;
     case TG_SIZE_EXPERTS_MLP: return (size_t)c->experts * (size_t)c->mlp;
     case TG_SIZE_EXPERTS_WIDTH: return (size_t)c->experts * (size_t)c->width;
+    case TG_SIZE_ANY:
     case TG_SIZE_ONE: break;
     }
     return 1;

@@ -36,8 +36,9 @@ typedef enum tg_size {
     TG_SIZE_DELTA_HEAD,    /* ssm_head_size */
     TG_SIZE_GATED_QUERIES, /* twice the queries */
     TG_SIZE_EXPERTS,
-    TG_SIZE_EXPERTS_MLP,  /* experts times the MLP of each */
-    TG_SIZE_EXPERTS_WIDTH /* experts times the width */
+    TG_SIZE_EXPERTS_MLP,   /* experts times the MLP of each */
+    TG_SIZE_EXPERTS_WIDTH, /* experts times the width */
+    TG_SIZE_ANY            /* as the file has it; the product that follows wants the same */
 } tg_size;
 size_t tg_size_of(const tg_model_config *c, tg_size size);
 
@@ -61,8 +62,9 @@ enum {
     TG_WANT_IN_DELTA = 1 << 15,
     TG_WANT_IN_TURNS = 1 << 16, /* heads of values, which files of GGUF have in another order:
                                   tensors.h */
-    TG_WANT_EXPERTS = 1 << 17   /* the matrices of all experts one below the other, which files of
+    TG_WANT_EXPERTS = 1 << 17,  /* the matrices of all experts one below the other, which files of
                                    GGUF have in a third dimension */
+    TG_WANT_NOT_FIRST = 1 << 18 /* in all layers but the first */
 };
 /* Bits of biases that the want hangs on; 0: on none. */
 #define TG_WANT_BIASES(want) ((int32_t)((want)->flags >> 12 & 7))
@@ -125,14 +127,17 @@ typedef struct tg_family {
     /* transformers' names, sizes and options (io/hf.h), of each class that runs such models; NULL
      * behind the last. */
     const struct tg_hf_family *hf[TG_FAMILY_CLASSES];
-    bool fresh;              /* can be made with fresh weights, and trained */
-    bool bytes;              /* its tokens are bytes, so it has no vocabulary */
-    bool windows;            /* its layers may see a window alone */
-    bool caps;               /* its scores and logits may have soft caps */
-    bool scales;             /* what is added to its stream, and its logits, may be scaled */
-    int32_t experts_weigh;   /* its MLPs are routed, and their experts weigh so unless a file says
-                                another thing; 0: they are not */
-    tg_layer_kind other;     /* what layers may be besides attention; 0: nothing */
+    bool fresh;            /* can be made with fresh weights, and trained */
+    bool bytes;            /* its tokens are bytes, so it has no vocabulary */
+    bool windows;          /* its layers may see a window alone; */
+    bool first_sees_all;   /* of so many, the first does not, and else the last */
+    bool linear_behind;    /* what stands behind the pooling is applied before it, to each token */
+    bool layer_norms;      /* its norms are layer norms, whether or not they have a shift */
+    bool caps;             /* its scores and logits may have soft caps */
+    bool scales;           /* what is added to its stream, and its logits, may be scaled */
+    int32_t experts_weigh; /* its MLPs are routed, and their experts weigh so unless a file says
+                              another thing; 0: they are not */
+    tg_layer_kind other;   /* what layers may be besides attention; 0: nothing */
     int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
                                 last; 0: all are */
     bool partial;            /* the first elements of its heads may turn alone */
@@ -147,8 +152,8 @@ typedef struct tg_family {
     /* Appends the model and returns the logits [.., V] of tokens [B,T], or with caches those that
      * follow tokens [T] of dynamic rows. */
     tg_value *(*graph)(struct tg_net *n, tg_value *tokens);
-    /* Of encoders, in graph's place: the vectors [T,C] of tokens. */
-    tg_value *(*encode)(struct tg_net *n, const tg_net_texts *in);
+    /* Of encoders, in graph's place: the vectors [T,C] of the tokens of net's texts. */
+    tg_value *(*encode)(struct tg_net *n);
 } tg_family;
 
 extern const tg_family *const tg_families[];
@@ -194,7 +199,8 @@ static inline void tg_config_complete_states(tg_model_config *c, int32_t head_si
 
 /* Does this layer of attention see a window alone? */
 static inline bool tg_windowed(const tg_model_config *c, int layer) {
-    return c->window > 0 && (c->window_every == 0 || (layer + 1) % c->window_every != 0);
+    const int number = layer + !tg_family_of(c)->first_sees_all;
+    return c->window > 0 && (c->window_every == 0 || number % c->window_every != 0);
 }
 
 /* ------------------------------------------------------------------- metadata.c: sizes of a file
@@ -210,6 +216,8 @@ const char *tg_config_key(const tg_model_config *c, const char *name, char out[T
 /* A size of 1..max under <arch>.<name>, which must be there. */
 tg_status tg_config_want_int(const tg_gguf *g, const tg_model_config *c, const char *name,
                              int64_t max, int32_t *out);
+/* tg_family.config of encoders: refuses a file whose attention is causal. */
+tg_status tg_config_want_encoder(const tg_gguf *g, tg_model_config *c);
 /* Of families whose embeddings, stream and logits are scaled. */
 tg_status tg_config_read_scales(const tg_gguf *g, tg_model_config *c);
 /* Scaled positions, for families that turn: rope.scaling.type, which is linear where it is missing,

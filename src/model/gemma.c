@@ -34,6 +34,16 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
     return tg_net_head(n, x);
 }
 
+/* Of EmbeddingGemma, whose attention sees both ways, and whose texts' means go through two
+ * matrices. They are linear, so the mean of what tokens become by them is what the mean becomes:
+ * each token goes through them here, and pooling stays the last step of all. */
+static tg_value *encode(tg_net *n) {
+    tg_value *x = graph(n, n->texts->tokens);
+    if (!tg_net_has(n, "dense_2") && !tg_net_has(n, "dense_3")) return x;
+    return tg_net_linear(n, tg_net_linear(n, x, "dense_2", TG_READ_PLAIN), "dense_3",
+                         TG_READ_PLAIN);
+}
+
 /* What both have: the window, its rhythm and its base, the latter two in files of llama.cpp only
  * where they are other ones than c has already. The model of so many layers divides scores by
  * another root than the others: its heads are fewer than its width would have. */
@@ -60,6 +70,11 @@ static tg_status config3(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.global.freq_base", key), &c->rope_base[0]));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.local.freq_base", key), &c->rope_base[1]));
     return config(g, c, 62);
+}
+
+static tg_status config_embedding(const tg_gguf *g, tg_model_config *c) {
+    TG_TRY(tg_config_want_encoder(g, c));
+    return config3(g, c);
 }
 
 /* Caps and a window that a file does not state are the published ones. */
@@ -97,9 +112,15 @@ static tg_status config2(const tg_gguf *g, tg_model_config *c) {
         { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },                  \
         { "blk.%d.post_ffw_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 }
 static const tg_want wants2[] = { WANTS() };
-static const tg_want wants3[] = { WANTS(
-    { "blk.%d.attn_q_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },
-    { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 }, ) };
+#define HEAD_NORMS                                                                                 \
+    { "blk.%d.attn_q_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },                                 \
+        { "blk.%d.attn_k_norm.weight", TG_SIZE_ONE, TG_SIZE_HEAD, 0 },
+static const tg_want wants3[] = { WANTS(HEAD_NORMS) };
+static const tg_want wants_embedding[] = {
+    WANTS(HEAD_NORMS),
+    { "dense_2.weight", TG_SIZE_ANY, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },
+    { "dense_3.weight", TG_SIZE_WIDTH, TG_SIZE_ANY, TG_WANT_OPTIONAL },
+};
 
 /* Fresh ones have the rhythm and the bases of the published ones. */
 static void complete(tg_model_config *c, int32_t window_every, float rope_base) {
@@ -120,6 +141,9 @@ static void complete3(tg_model_config *c) { complete(c, 6, 1e6f); }
 
 /* The first name that fits counts: norms of heads are those with 1 added. */
 static const tg_hf_name top[] = { TG_LLAMA_TOP(TG_HF_PLUS_ONE) };
+static const tg_hf_name top_embedding[] = { { "2_Dense/linear", "dense_2", 0 },
+                                            { "3_Dense/linear", "dense_3", 0 },
+                                            TG_LLAMA_TOP(TG_HF_PLUS_ONE) };
 static const tg_hf_name block[] = {
     { "self_attn.q_norm", "attn_q_norm", TG_HF_PLUS_ONE },
     { "self_attn.k_norm", "attn_k_norm", TG_HF_PLUS_ONE },
@@ -135,6 +159,8 @@ static const tg_hf_size sizes[] = { TG_LLAMA_SIZES(256),
                                     { NULL, NULL, 0 } };
 static const char *const acts[] = { "gelu_pytorch_tanh", NULL };
 static const char *const switches2[] = { "use_bidirectional_attention", NULL };
+static const char *const switches_embedding[] = { "attn_logit_softcapping",
+                                                  "final_logit_softcapping", NULL };
 static const char *const switches3[] = { "use_bidirectional_attention", "attn_logit_softcapping",
                                          "final_logit_softcapping", NULL };
 
@@ -194,5 +220,41 @@ static void write_caps(tg_json_writer *w, const tg_gguf *g) {
 HF(2, "gemma2", .window_every = 2, .query_scalar = true, .read = read_caps, .write = write_caps);
 HF(3, "gemma3_text", .window_every = 6, .query_scalar = true, .local_rope = true, .local_base = 1e4,
    .rope_base = 1e6);
+
+static void write_both_ways(tg_json_writer *w, const tg_gguf *g) {
+    (void)g;
+    tg_json_key(w, "use_bidirectional_attention");
+    tg_json_put_bool(w, true);
+}
+static const tg_hf_family hf_embedding = { .model_type = "gemma3_text",
+                                           .arch = "gemma-embedding",
+                                           .class = "Gemma3TextModel",
+                                           TG_LIKE_LLAMA,
+                                           .top = top_embedding,
+                                           .block = block,
+                                           .sizes = sizes,
+                                           .act_key = "hidden_activation",
+                                           .acts = acts,
+                                           .switches = switches_embedding,
+                                           .tied = true,
+                                           .window_every = 6,
+                                           .query_scalar = true,
+                                           .local_rope = true,
+                                           .local_base = 1e4,
+                                           .rope_base = 1e6,
+                                           .encoder = true,
+                                           .both_ways = true,
+                                           .write = write_both_ways };
+const tg_family tg_family_gemma_embedding = { .name = "gemma-embedding",
+                                              .doc = "EmbeddingGemma: embeddings",
+                                              .label = "EmbeddingGemma",
+                                              .wants = wants_embedding,
+                                              .n_wants = sizeof wants_embedding /
+                                                         sizeof wants_embedding[0],
+                                              .hf = { &hf_embedding },
+                                              .windows = true,
+                                              .linear_behind = true,
+                                              .config = config_embedding,
+                                              .encode = encode };
 FAMILY(2, .caps = true);
 FAMILY(3, .caps = false);

@@ -158,6 +158,15 @@ tg_status tg_config_read_scales(const tg_gguf *g, tg_model_config *c) {
     return tg_fail(g->ctx, TG_E_FORMAT, "%s: want scales above 0, have other ones", g->path);
 }
 
+/* Attention of encoders sees both ways, unless a file says that it does not. */
+tg_status tg_config_want_encoder(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    bool causal = false;
+    TG_TRY(tg_gguf_get_bool(g, tg_config_key(c, "attention.causal", key), &causal));
+    if (!causal) return TG_OK;
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want false, have true", g->path, key);
+}
+
 static bool is_kind(const tg_gguf_string *kind, const char *name) {
     return kind->n_bytes == strlen(name) && memcmp(kind->bytes, name, kind->n_bytes) == 0;
 }

@@ -138,6 +138,8 @@ tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role) {
 static tg_value *norm(tg_net *n, tg_value *x, const char *role, tg_value *residual) {
     tg_value *gain = floats(n, role, ".weight"), *shift = floats(n, role, ".bias");
     if (gain) name_after(n, gain->name);
+    if (!shift && tg_family_of(n->config)->layer_norms)
+        shift = state(n, TG_NO_SHIFT_NAME, tg_type_1d(TG_F32, (size_t)n->config->width));
     if (shift) return tg_layer_norm(n->g, x, gain, shift, n->config->eps);
     return tg_rms_norm(n->g, x, gain, residual, n->config->eps);
 }
@@ -149,6 +151,8 @@ tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *st
     if (!n->tap && !(n->dropout > 0)) return norm(n, x, role, stream);
     return add_branch(n, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
 }
+
+bool tg_net_has(tg_net *n, const char *role) { return matrix(n, role, 0) != NULL; }
 
 /* Gates, and what is added behind the product, are nodes of their own: the planner fuses them. */
 tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read) {
@@ -203,8 +207,9 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
         tg_value *freq = state(n, name, tg_type_1d(TG_F32, tg_config_turned(c) / 2));
         const float scale = base == TG_FREQ_WINDOW ? 0 : c->rope_scale;
-        n->turn[base] =
-            tg_rope_table(n->g, n->cache ? n->cache->all.at : qkv, freq, n->cache, scale);
+        const int how = n->texts ? TG_ROPE_POSITIONS : n->cache ? TG_ROPE_AT : TG_ROPE_WHOLE;
+        tg_value *like = n->texts ? n->texts->positions : n->cache ? n->cache->all.at : qkv;
+        n->turn[base] = tg_rope_table(n->g, like, freq, how, scale);
     }
     return tg_rope(n->g, qkv, n->turn[base], q, k, &heads);
 }
@@ -216,7 +221,9 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window },
                   .f = { c->score_scale, 0, c->score_cap } };
     tg_value *o;
-    if (n->cache) {
+    if (n->texts) {
+        o = tg_attention_spans(n->g, qkv, n->texts->spans, &a);
+    } else if (n->cache) {
         const tg_rows_value *rows = window > 0 ? &n->cache->window : &n->cache->all;
         tg_value *cache = tg_kv_append(n->g, n->cache->layers[n->layer], qkv, rows, &a);
         o = tg_attention_cached(n->g, qkv, cache, rows, &a);

@@ -8,9 +8,11 @@
  *                  weights are floats of one array      states of their own, packed
  *   sequences      training, evaluation, probes         -
  *   with caches    writing from a trained model         writing from a file's
+ *   texts          -                                    embedding by an encoder
  *
  * Sequences are rows [B,T,..]; with caches rows are dynamic, [T,..], and each brings its sequence
- * and its position. Errors are sticky in the graph.
+ * and its position, as do rows of texts, which see their text both ways. Errors are sticky in the
+ * graph.
  */
 #ifndef TG_MODEL_NET_H
 #define TG_MODEL_NET_H
@@ -41,7 +43,8 @@ typedef struct tg_net {
     const tg_layout *layout; /* of floats in one array, which is the state `flat`; or NULL: */
     tg_value *flat;
     const tg_tensors *tensors; /* states of their own */
-    const tg_net_cache *cache; /* NULL: whole sequences */
+    const tg_net_cache *cache; /* NULL: whole sequences, or */
+    const tg_net_texts *texts; /* NULL: none */
     const tg_tap *tap;         /* is shown every site, in the order of computation; or NULL */
     tg_answers answers;
     int layer;                      /* -1 outside of the blocks */
@@ -61,11 +64,14 @@ tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role);
 /* x + the learned positions of its rows. */
 tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role);
 
-/* By what the family has under the role: a layer norm (with a bias), or an RMS norm. */
+/* By what the family has under the role: a layer norm (with a bias, or of a family of such), or an
+ * RMS norm. */
 tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role);
 /* f(x) W + b by the matrices of a role, side by side; b where the family has one. read: TG_READ_..
  */
 tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read);
+/* Has the model a matrix of this role? */
+bool tg_net_has(tg_net *n, const char *role);
 /* The same at the end of a branch, added to the stream. */
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
                          tg_site site);
@@ -76,8 +82,8 @@ tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *st
  * long of all heads, where the family has one (roles attn_q_norm, attn_k_norm). In layers that
  * stand still (tg_family.still_every) it is qkv as it is. */
 tg_value *tg_net_rope(tg_net *n, tg_value *qkv);
-/* Causal attention over the sequence, or over the cache, which takes the new rows first. window: of
- * positions; 0: all. */
+/* Causal attention over the sequence, or over the cache, which takes the new rows first; of texts,
+ * both ways. window: of positions; 0: all. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
 
 /* Mamba2's mixer of z [.., 2I+2GN+H], by the taps, their biases, and the heads' numbers, over the

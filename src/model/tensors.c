@@ -30,11 +30,12 @@ static const char *deep_text(uint64_t n, char out[24]) {
 static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_want *want, int layer,
                         const char *name, tg_tensor *t, faults *f) {
     const tg_gguf_tensor *source = tg_gguf_tensor_find(g, name);
-    const size_t rows = tg_size_of(c, want->rows), cols = tg_size_of(c, want->cols);
-    if (!source || !tg_want_is_made(want, c)) {
-        if (!source && tg_want_is_made(want, c)) add_fault(f, name, "missing");
-        return false;
-    }
+    const bool made = tg_want_is_made(want, c);
+    if (!source && made) add_fault(f, name, "missing");
+    if (!source || !(made || (want->flags & TG_WANT_OPTIONAL))) return false;
+    const bool any_rows = want->rows == TG_SIZE_ANY, any_cols = want->cols == TG_SIZE_ANY;
+    const size_t rows = any_rows ? (size_t)source->dim[1] : tg_size_of(c, want->rows);
+    const size_t cols = any_cols ? (size_t)source->dim[0] : tg_size_of(c, want->cols);
     char what[160], in_file[2][24];
     f->asked[source - g->tensors] = true;
     const bool column = (want->flags & TG_WANT_COLUMN) && source->dim[0] == 1;

@@ -94,5 +94,7 @@ const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int laye
 
 /* What the state of several biases side by side is called: by the first matrix's role. */
 #define TG_BIASES_NAME "blk.%d.%s.biases"
+/* Of a layer norm that has none: a shift by 0. */
+#define TG_NO_SHIFT_NAME "no_shift"
 
 #endif

@@ -52,7 +52,7 @@ static inline tg_value *tg_layer_norm_grad(tg_graph *g, tg_value *x, tg_value *w
 /* What a matmul does after the sum, in attr.i[1] (not RELU2); what gelu does. */
 enum { TG_ACT_NONE, TG_ACT_GELU_ERF, TG_ACT_GELU_TANH, TG_ACT_RELU2, TG_ACT_SOFT_CAP };
 /* How it reads a, in attr.i[3]: as it is, or as gates and values side by side; what glu does. */
-enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH };
+enum { TG_READ_PLAIN, TG_READ_SILU, TG_READ_GELU_TANH, TG_READ_GELU_ERF /* glu alone */ };
 /*
  * y[M,N] = a b (+ bias) : sums over K run in rising k as one chain per element.
  *   i[0] trans: 0  a [M,K]  b [K,N]      (forward: y = x W)
@@ -341,14 +341,15 @@ static inline tg_value *tg_delta_net_cached(tg_graph *g, tg_value *z, tg_value *
 }
 
 /* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:
- * its text's.   in: qkv, spans [T,2] i32   i, f as attention */
+ * its text's.   in: qkv, spans [T,2] i32   i, f as attention; a window i[3] reaches half as far to
+ * both sides */
 static inline tg_value *tg_attention_spans(tg_graph *g, tg_value *qkv, tg_value *spans,
                                            const tg_attr *a) {
     return TG_APPLY(g, attention_spans, a, qkv, spans);
 }
 
 /* y [..,M] = act(x[..,0:M]) * x[..,M:2M], with the bits of a matmul that reads so: read is
- * TG_READ_SILU or TG_READ_GELU_TANH */
+ * TG_READ_SILU, TG_READ_GELU_TANH or TG_READ_GELU_ERF, which no matmul reads by */
 static inline tg_value *tg_glu(tg_graph *g, tg_value *x, int read) {
     return TG_APPLY(g, glu, (&(tg_attr) { .i = { read } }), x);
 }
@@ -367,12 +368,13 @@ static inline tg_value *tg_rms_norm_grad(tg_graph *g, tg_value *x, tg_value *w, 
                                          tg_value *res, float eps) {
     return TG_APPLY(g, rms_norm_grad, (&(tg_attr) { .f = { eps } }), x, w, dy, res);
 }
-/* table [T,R]: cosines, then sines, of pos[t] * freq [R/2], times scale (0: 1). Where by_row, like
- * is at [T,2] of the rows of sessions, and pos[t] is at[t,1]; else like is whole sequences
- * [B,T,..], and pos[t] is t. */
-static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, bool by_row,
+/* What says where a row is, in attr.i[0] of rope_table: whole sequences [B,T,..], where pos[t] is
+ * t; at [T,2] of the rows of sessions, where it is at[t,1]; or pos [T] itself. */
+enum { TG_ROPE_WHOLE, TG_ROPE_AT, TG_ROPE_POSITIONS };
+/* table [T,R]: cosines, then sines, of pos[t] * freq [R/2], times scale (0: 1). */
+static inline tg_value *tg_rope_table(tg_graph *g, tg_value *like, tg_value *freq, int how,
                                       float scale) {
-    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { by_row }, .f = { scale } }), like, freq);
+    return TG_APPLY(g, rope_table, (&(tg_attr) { .i = { how }, .f = { scale } }), like, freq);
 }
 /* qkv [B,T,..] or [T,..], of whose query and key heads the first R elements are turned by table
  * [T,R], after an RMS norm of each head where q_norm and k_norm [D] are given (NULL: none); i[0],

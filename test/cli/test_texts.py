@@ -7,6 +7,7 @@ The models are of one layer with random weights; their tokens are bytes and a fe
 """
 import json
 import os
+import shutil
 import zipfile
 
 from gguf_file import Gguf, alphabet
@@ -207,6 +208,60 @@ def embeddings_as_their_files_say():
     equal(vectors("again", "a b"), two, "and come back")
 
 
+def encoders():
+    """ModernBERT, nomic-embed and EmbeddingGemma: in other forms, with what stands around them, and what is refused."""
+    def unpacked(name):
+        with zipfile.ZipFile(os.path.join(TOP, "test", "golden", "lm", f"embed_{name}.zip")) as z:
+            z.extractall(name)
+
+    def changed(path, **keys):
+        c = json.loads(read(path))
+        write(path, json.dumps({k: v for k, v in (c | keys).items() if v != "gone"}).encode())
+
+    text = "the dog bites a cat. the cat bites"
+    for name in "modernbert", "nomic", "embeddinggemma":
+        unpacked(name)
+        want = vectors(name, text)
+        expect(tinygpt("convert", name, "e.gguf", "--dtype", "f32"), 0, "to GGUF")
+        equal(vectors("e.gguf", text), want, "as GGUF")
+        expect(tinygpt("convert", "e.gguf", "again", "--format", "safetensors", "--dtype", "f32"), 0, "to a folder")
+        equal(vectors("again", text), want, "as a folder")
+        shutil.rmtree("again")
+        write("x.txt", b"the cat " * 99)
+        expect(tinygpt("train", "--from", name, "--data", "x.txt"), 2, "encoders are not trained here",
+               err="want a family that can be trained")
+    query = vectors("embeddinggemma", text, "--prompt-name", "query")
+    check(query == vectors("e.gguf", text, "--prompt-name", "query") != want, "prompts go along")
+    expect(tinygpt("embed", "embeddinggemma", "a", "--prompt-name", "x"), 2, "no such prompt",
+           err="want one of '' 'document' 'query', have 'x'")
+    changed("embeddinggemma/2_Dense/config.json", bias=True)
+    expect(tinygpt("embed", "embeddinggemma", "a"), 2, "a bias", err=["2_Dense/config.json", "have bias true"])
+    changed("embeddinggemma/2_Dense/config.json", bias=False, activation_function="torch.nn.modules.activation.Tanh")
+    expect(tinygpt("embed", "embeddinggemma", "a"), 2, "a function", err="Tanh")
+    want = vectors("nomic", text)  # the words of Nomic's own files
+    changed("nomic/config.json", n_embd=16, n_head=2, n_inner=32, n_layer=2, n_positions=8192, max_trained_positions=128,
+            activation_function="swiglu", rotary_emb_base=1000, rotary_emb_fraction=1.0, rotary_emb_interleaved=False,
+            layer_norm_epsilon=1e-12, prenorm=False, rotary_scaling_factor=None, rotary_emb_scale_base=None,
+            fused_bias_fc=True, use_xentropy=True, hidden_size="gone", num_attention_heads="gone",
+            intermediate_size="gone", num_hidden_layers="gone", max_position_embeddings="gone", rope_parameters="gone",
+            layer_norm_eps="gone", hidden_act="gone", head_dim="gone")
+    equal(vectors("nomic", text), want, "under older names")
+    for key, value in ("prenorm", True), ("rotary_emb_fraction", 0.5), ("activation_function", "geglu"):
+        unpacked("nomic")
+        changed("nomic/config.json", n_embd=16, n_head=2, n_inner=32, n_layer=2, n_positions=128, **{key: value})
+        expect(tinygpt("embed", "nomic", "a"), 2, key, err=key)
+    unpacked("modernbert")
+    changed("modernbert/config.json", max_position_embeddings=2048)
+    changed("modernbert/tokenizer_config.json", model_max_length=2048)
+    long = "the cat a b c " * 180
+    both = vectors("modernbert", "a b", long, text)
+    check(len(both) == 3, "a text that is longer than a run of short ones")
+    equal(both[0:1] + both[2:], vectors("modernbert", "a b", text), "and those beside it")
+    equal(both[1:2], vectors("modernbert", long), "each by itself")
+    changed("modernbert/config.json", norm_bias=True)
+    expect(tinygpt("embed", "modernbert", "a"), 2, "shifts", err="norm_bias")
+
+
 def vectors(*args):
     r = tinygpt("embed", *args, "--json")
     expect(r, 0, f"embed {' '.join(args)}")
@@ -302,4 +357,4 @@ def models_that_embed_alone():
 main(first_token_of_a_cut_prompt, templates, stops_and_bans, bytes_that_a_vocabulary_lacks,
      zeros_in_a_conversation, added_tokens_that_are_normalised,
      embeddings_as_their_files_say, embeddings_of_decoders, several_ways_of_pooling,
-     embeddings_of_a_run, a_full_window_of_chat, empty_texts_of_options,      cuts_of_embeddings, models_that_embed_alone)
+     embeddings_of_a_run, a_full_window_of_chat, empty_texts_of_options,      cuts_of_embeddings, models_that_embed_alone, encoders)

@@ -181,15 +181,15 @@ static void read_vector(FILE *f, const float *have, size_t n, const char *what) 
     assert_int_equal(fgetc(f), '\n');
 }
 
-/* What each family's folder says of pooling, ends, prompt and length. */
+/* And encoders: what each family's folder says of pooling, ends, prompt and length. */
 static void decoders_as_sentence_transformers(void **state) {
     (void)state;
     static const struct {
         const char *name;
         size_t ways;
-    } families[] = {
-        { "embed_qwen3", 1 }, { "embed_llama", 2 }, { "embed_gemma3", 1 }, { "embed_gpt2", 1 }
-    };
+    } families[] = { { "embed_qwen3", 1 },         { "embed_llama", 2 },      { "embed_gemma3", 1 },
+                     { "embed_gpt2", 1 },          { "embed_modernbert", 1 }, { "embed_nomic", 1 },
+                     { "embed_embeddinggemma", 1 } };
     for (size_t k = 0; k < sizeof families / sizeof families[0]; k++) {
         char path[96], line[256], warning[200] = "";
         fixture x = open_decoder(families[k].name, keep_warning, warning);
@@ -212,6 +212,76 @@ static void decoders_as_sentence_transformers(void **state) {
         fclose(f);
         if (!strstr(warning, "text 1 of 1: ") || !strstr(warning, "at most 64 count"))
             fail_msg("%s: of a cut: '%s'", families[k].name, warning);
+        close_bert(x);
+    }
+}
+
+/* The last two vectors of the file are those of its first text with a prompt each. */
+static void prompts(void **state) {
+    (void)state;
+    static const char *const names[] = { "query", "document" }, *const words[] = { "the dog. ",
+                                                                                   "a cat: " };
+    char line[1024];
+    fixture x = open_decoder("embed_embeddinggemma", NULL, NULL);
+    FILE *f = fopen("test/golden/lm/embed_embeddinggemma.txt", "r");
+    assert_non_null(f);
+    for (int t = 0; t < 2 * D_TEXTS; t++) assert_non_null(fgets(line, sizeof line, f));
+    const tg_embed_text text = { "the cat", 7 };
+    for (int k = 0; k < 2; k++) {
+        tg_embed_options o = tg_embed_options_default();
+        float named[D_WIDTH], own[D_WIDTH];
+        o.prompt_name = names[k];
+        embed(x, o, &text, 1, named);
+        read_vector(f, named, D_WIDTH, names[k]);
+        o.prompt_name = NULL;
+        o.prompt = words[k];
+        embed(x, o, &text, 1, own);
+        assert_memory_equal(named, own, sizeof own);
+    }
+    fclose(f);
+    tg_embedder *e;
+    tg_embed_options o = tg_embed_options_default();
+    o.prompt_name = "task";
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(x.ctx), "'document' 'query', have 'task'"));
+    o.prompt = "";
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(x.ctx), "have both"));
+    o = tg_embed_options_default();
+    o.pooling = TG_POOLING_MAX; /* two matrices stand behind it */
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_E_UNSUPPORTED);
+    close_bert(x);
+    x = open_decoder("embed_gpt2", NULL, NULL);
+    o = tg_embed_options_default();
+    o.prompt_name = "query";
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_E_ARG);
+    assert_non_null(strstr(tg_context_error(x.ctx), "name none"));
+    close_bert(x);
+}
+
+/* Encoders with windows and rotary positions: more texts than a run takes, bit for bit as alone. */
+static void encoders_together_and_alone(void **state) {
+    (void)state;
+    enum { MANY = 40 };
+    static const char *const names[] = { "embed_modernbert", "embed_nomic",
+                                         "embed_embeddinggemma" };
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        char words[MANY][80];
+        tg_embed_text texts[MANY];
+        static float all[MANY * D_WIDTH];
+        fixture x = open_decoder(names[k], NULL, NULL);
+        const tg_embed_options o = tg_embed_options_default();
+        for (int i = 0; i < MANY; i++) {
+            snprintf(words[i], sizeof words[i], "%.*s cat the cat a b c d", i % 20 + i % 2,
+                     "abcdefghijklmnopqrsta");
+            texts[i] = (tg_embed_text) { words[i], strlen(words[i]) };
+        }
+        embed(x, o, texts, MANY, all);
+        for (int i = 0; i < MANY; i += 3) {
+            float one[D_WIDTH];
+            embed(x, o, &texts[i], 1, one);
+            assert_memory_equal(one, all + i * D_WIDTH, sizeof one);
+        }
         close_bert(x);
     }
 }
@@ -279,10 +349,15 @@ static void no_head_no_text(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_transformers), cmocka_unit_test(together_and_alone),
-        cmocka_unit_test(what_is_refused), cmocka_unit_test(decoders_as_sentence_transformers),
-        cmocka_unit_test(ways_of_pooling), cmocka_unit_test(decoders_together_and_alone),
+        cmocka_unit_test(as_transformers),
+        cmocka_unit_test(together_and_alone),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(decoders_as_sentence_transformers),
+        cmocka_unit_test(ways_of_pooling),
+        cmocka_unit_test(decoders_together_and_alone),
         cmocka_unit_test(no_head_no_text),
+        cmocka_unit_test(prompts),
+        cmocka_unit_test(encoders_together_and_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -116,12 +116,18 @@ static void files(void **state) {
         check_all_rows(ctx, names[i], m);
         tg_model_free(m);
     }
-    tg_embedder *e;
-    OK(ctx, tg_model_open(ctx, "test/golden/lm/bert.zip", &m));
-    OK(ctx, tg_embedder_new(ctx, m, NULL, &e));
-    check_plan("bert.zip", &e->plan);
-    tg_embedder_free(e);
-    tg_model_free(m);
+    static const char *const encoders[] = { "bert.zip", "embed_modernbert.zip", "embed_nomic.zip",
+                                            "embed_embeddinggemma.zip" };
+    for (size_t i = 0; i < sizeof encoders / sizeof *encoders; i++) {
+        char path[64];
+        tg_embedder *e;
+        snprintf(path, sizeof path, "test/golden/lm/%s", encoders[i]);
+        OK(ctx, tg_model_open(ctx, path, &m));
+        OK(ctx, tg_embedder_new(ctx, m, NULL, &e));
+        check_plan(encoders[i], &e->plan);
+        tg_embedder_free(e);
+        tg_model_free(m);
+    }
     tg_context_free(ctx);
 }
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes test/golden/lm/embed_*: tiny random decoders as folders of sentence-transformers, and texts with their vectors.
+"""Writes test/golden/lm/embed_*: tiny random decoders and encoders as folders of sentence-transformers, and texts with their vectors.
 
     build/oracle-venv/bin/pip install torch==2.14.1 transformers==5.24.0 sentence-transformers==6.2.0
-    build/oracle-venv/bin/python tools/oracle/embed.py
+    build/oracle-venv/bin/python tools/oracle/embed.py [FAMILY..]
 
 embed_FAMILY.zip is what the library saves, and embed_FAMILY.txt what its encode() gives: lines of a text and of its
 vector. The families differ in how they pool, and in what goes around a text: Qwen 3 has an end behind it, no head,
 and the last token's vector, as Qwen3-Embedding; Llama a beginning, and two ways at once; Gemma a prompt, and older
-keys; GPT-2 names nothing. The texts end in a long one, which is cut at the 64 tokens of tokenizer_config.json.
+keys; GPT-2 names nothing. ModernBERT and EmbeddingGemma have windows that their texts are longer than, the latter two
+matrices behind the mean and a prompt for each task. The texts end in a long one, which is cut at the 64 tokens of tokenizer_config.json.
 embed_modes.txt has every way of pooling of the first text but one of Qwen 3, and several at once.
 """
 import json
@@ -32,6 +33,8 @@ MERGES = [("a", "t"), ("Ġ", "c"), ("Ġc", "at"), ("t", "h"), ("th", "e")]
 TEXTS = ["the cat", "a", "the dog bites a cat. the cat bites", "abc def " * 7, "the long tea " * 12]
 MODES = ["mean", "cls", "lasttoken", "max", "mean_sqrt_len_tokens", "weightedmean",
          ["weightedmean", "cls", "max", "lasttoken", "mean_sqrt_len_tokens", "mean"]]
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ":", "the", "cat", *"abcdefghijklmnopqrst"] + [
+    "##" + c for c in "abcdefghijklmnopqrst"]
 SIZES = dict(vocab_size=len(PIECES), hidden_size=C, intermediate_size=M, num_attention_heads=2, num_key_value_heads=1,
              head_dim=8, num_hidden_layers=2, max_position_embeddings=128, bos_token_id=None, eos_token_id=None,
              pad_token_id=None)
@@ -45,6 +48,15 @@ def families():
     yield "gpt2", tf.GPT2Model(tf.GPT2Config(
         vocab_size=len(PIECES), n_embd=C, n_layer=2, n_head=2, n_positions=128, bos_token_id=None,
         eos_token_id=None)), None, "lasttoken"
+    own = SIZES | {"vocab_size": len(WORDS)}
+    alike = {k: v for k, v in own.items() if k not in ("num_key_value_heads", "head_dim")}
+    yield "modernbert", tf.ModernBertModel(tf.ModernBertConfig(
+        local_attention=8, global_rope_theta=5000.0, local_rope_theta=300.0,
+        **(alike | {"num_hidden_layers": 4, "cls_token_id": None, "sep_token_id": None}))), "words", "cls"
+    yield "nomic", tf.NomicBertModel(tf.NomicBertConfig(**(alike | {"pad_token_id": 0})), add_pooling_layer=False), "words", "mean"
+    yield "embeddinggemma", tf.Gemma3TextModel(tf.Gemma3TextConfig(
+        sliding_window=8, query_pre_attn_scalar=8, use_bidirectional_attention=True,
+        **(own | {"num_hidden_layers": 6}))), "words", "mean"
 
 
 def fill(model, gains_at):
@@ -55,7 +67,20 @@ def fill(model, gains_at):
         p.copy_(p.half().float())
 
 
+def words():
+    """BERT's kind, as nomic-embed has it. It has a token for any text, which converting asks for."""
+    t = tk.Tokenizer(tk.models.WordPiece({p: i for i, p in enumerate(WORDS)}, unk_token="[UNK]"))
+    t.normalizer = tk.normalizers.BertNormalizer(lowercase=True)
+    t.pre_tokenizer = tk.pre_tokenizers.BertPreTokenizer()
+    t.post_processor = tk.processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    t.add_special_tokens(WORDS[:4])
+    return tf.PreTrainedTokenizerFast(tokenizer_object=t, pad_token="[PAD]", unk_token="[UNK]", cls_token="[CLS]",
+                                      sep_token="[SEP]", model_max_length=64)
+
+
 def tokenizer(around):
+    if around == "words":
+        return words()
     t = tk.Tokenizer(tk.models.BPE({p: i for i, p in enumerate(PIECES)}, MERGES))
     t.pre_tokenizer = tk.pre_tokenizers.ByteLevel(add_prefix_space=False)
     t.decoder = tk.decoders.ByteLevel()
@@ -76,7 +101,15 @@ def library_of(name, model, around, mode):
     model.save_pretrained(folder)
     tokenizer(around).save_pretrained(folder)
     prompts = {"prompts": {"query": "the dog. "}, "default_prompt_name": "query"} if name == "gemma3" else {}
-    return folder, SentenceTransformer(modules=[st.Transformer(folder), st.Pooling(C, mode), st.Normalize()],
+    behind = []
+    if name == "embeddinggemma":
+        prompts = {"prompts": {"query": "the dog. ", "document": "a cat: ", "": ""}}
+        behind = [st.Dense(C, 3 * C, bias=False, activation_function=torch.nn.Identity()),
+                  st.Dense(3 * C, C, bias=False, activation_function=torch.nn.Identity())]
+        for layer in behind:
+            layer.linear.weight.normal_(0, 0.3)
+            layer.linear.weight.copy_(layer.linear.weight.half().float())
+    return folder, SentenceTransformer(modules=[st.Transformer(folder), st.Pooling(C, mode), *behind, st.Normalize()],
                                        device="cpu", **prompts)
 
 
@@ -99,10 +132,13 @@ def write_modes(library):
 
 
 def main():
+    only = sys.argv[1:]
     for number, (name, model, around, mode) in enumerate(families()):
+        if only and name not in only:
+            continue
         torch.manual_seed(number + 1)
         with torch.no_grad():
-            fill(model.eval().float(), 0 if name == "gemma3" else 1)
+            fill(model.eval().float(), 0 if "gemma" in name else 1)
             folder, library = library_of(name, model, around, mode)
             vectors = library.encode(TEXTS, batch_size=1, convert_to_tensor=True)
             if name == "qwen3":
@@ -110,6 +146,9 @@ def main():
         with open(os.path.join(OUT, f"embed_{name}.txt"), "w", encoding="utf-8") as f:
             for text, v in zip(TEXTS, vectors):
                 f.write(text + "\n" + line(v))
+            if name == "embeddinggemma":  # the first text once more, with each prompt
+                for prompt in "query", "document":
+                    f.write(line(library.encode(TEXTS[:1], prompt_name=prompt, convert_to_tensor=True)[0]))
         shutil.rmtree(folder)
         library.half().save(folder, create_model_card=False)
         if name == "gemma3":

@@ -4,9 +4,10 @@
  *
  *   in 0   qkv [T,(H+2K)*D], T dynamic     in 1  spans [T,2] i32: first and end of a token's text
  *   out 0  o [T,H*D]
- *   i[0] H   i[1] K   i[2] D   f[0] scale
+ *   i[0] H   i[1] K   i[2] D   i[3] window, 0: none   f[0] scale
  *
- *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]   for j in [first, end) of t
+ *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]   for j in [first, end) of t,
+ *                                                                     |j - t| <= window / 2
  *
  * Texts of any lengths share a call without padding. A span is held within the T rows, and has its
  * own token at least. For encoders alone, which nobody trains here: there is no gradient.
@@ -30,7 +31,7 @@ static void ref(const tg_args *a) {
     const TG_REAL *qkv = a->in[0];
     for (size_t h = 0; h < s.n_q; h++) {
         for (size_t t = 0; t < rows; t++) {
-            const span seen = span_of(a->in[1], t, rows);
+            const span seen = span_of(a->in[1], t, rows, a->attr.i[3]);
             const TG_REAL *from = qkv + seen.begin * s.row;
             const memory m = { .k = from + tg_heads_k(&s, h / s.group),
                                .v = from + tg_heads_v(&s, h / s.group),
@@ -60,17 +61,27 @@ static void prepare(const tg_args *a) {
     }
 }
 
-#define CASE(rows_, h, k, d, scale_)                                                               \
+#define CASE(rows_, h, k, d, scale_) WINDOW(rows_, h, k, d, scale_, 0)
+#define WINDOW(rows_, h, k, d, scale_, window_)                                                    \
     { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T2(I32, rows_, 2) },                    \
-      .attr = { .i = { h, k, d }, .f = { scale_ } },                                               \
+      .attr = { .i = { h, k, d, window_ }, .f = { scale_ } },                                      \
       .rt = { .rows = (rows_) },                                                                   \
       .i32_below = (rows_) + 2,                                                                    \
       .prepare = prepare,                                                                          \
       .tol = 3e-6 }
 TG_CASE_TABLE cases[] = {
-    CASE(1, 1, 1, 1, 1),         CASE(2, 3, 3, 8, 0.35355339f),    CASE(15, 2, 1, 16, 0.25f),
-    CASE(16, 4, 2, 17, 0.2f),    CASE(17, 12, 12, 32, 0.1767767f), CASE(67, 2, 2, 40, 0.15811388f),
-    CASE(131, 2, 1, 65, 0.125f), CASE(5, 2, 2, 256, 0.0625f),
+    CASE(1, 1, 1, 1, 1),
+    CASE(2, 3, 3, 8, 0.35355339f),
+    CASE(15, 2, 1, 16, 0.25f),
+    CASE(16, 4, 2, 17, 0.2f),
+    CASE(17, 12, 12, 32, 0.1767767f),
+    CASE(67, 2, 2, 40, 0.15811388f),
+    CASE(131, 2, 1, 65, 0.125f),
+    CASE(5, 2, 2, 256, 0.0625f),
+    WINDOW(1, 1, 1, 2, 1, 2),
+    WINDOW(67, 2, 1, 16, 0.25f, 8),
+    WINDOW(131, 2, 2, 34, 0.2f, 131),
+    WINDOW(17, 3, 1, 8, 0.3f, 3),
 };
 
 static const char *const wgsl[] = {

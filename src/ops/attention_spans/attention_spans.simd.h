@@ -63,7 +63,7 @@ static void run(const tg_args *a, size_t begin, size_t end) {
     float *p = a->local;
     for (size_t u = begin; u < end; u++) {
         const size_t h = u / rows, t = u % rows, kv = h / s.group;
-        const span seen = span_of(a->in[1], t, rows);
+        const span seen = span_of(a->in[1], t, rows, a->attr.i[3]);
         const float *q = qkv + t * s.row + tg_heads_q(&s, h);
         const float *from = qkv + seen.begin * s.row;
         const size_t n = seen.end - seen.begin;

@@ -3,7 +3,8 @@
 // token. It goes through the keys of the token's text 64 at a time, with a running maximum and sum
 // (Dao et al. 2022): a thread for each key, then one for every 64th column of the values.
 //
-// Tiles begin with the text, so that nothing depends on where it lies among the others.
+// Tiles begin with the text, or with the window, so that nothing depends on where it lies among the
+// others.
 @group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
 @group(0) @binding(3) var<storage, read_write> spans: array<i32>;
 @group(0) @binding(4) var<storage, read_write> o_out: array<f32>;
@@ -19,8 +20,10 @@ var<workgroup> span_here: vec2<u32>;
 fn span_of(row: u32, rows: u32, tid: u32) -> vec2<u32> {
     if (tid == 0u) {
         let end = max(spans[2u * row + 1u], 0);
-        span_here = vec2<u32>(min(u32(max(spans[2u * row], 0)), row),
-                              clamp(u32(end), row + 1u, rows));
+        var far = rows;
+        if (op.i3 > 0) { far = u32(op.i3) / 2u; }
+        span_here = vec2<u32>(clamp(u32(max(spans[2u * row], 0)), row - min(row, far), row),
+                              clamp(u32(end), row + 1u, min(rows, row + 1u + far)));
     }
     return workgroupUniformLoad(&span_here);
 }

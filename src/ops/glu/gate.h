@@ -10,7 +10,10 @@
 #include "simd/vmath.h"
 
 static inline __attribute__((always_inline)) tg_v gated(int how, tg_v gate, tg_v value) {
-    return tg_vmul(how == TG_READ_GELU_TANH ? tg_vgelu_tanh(gate) : tg_vsilu(gate), value);
+    return tg_vmul(how == TG_READ_GELU_TANH  ? tg_vgelu_tanh(gate)
+                   : how == TG_READ_GELU_ERF ? tg_vgelu_erf(gate)
+                                             : tg_vsilu(gate),
+                   value);
 }
 
 #endif

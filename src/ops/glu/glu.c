@@ -4,13 +4,13 @@
  *
  *   y[k] = act(x[k]) * x[M + k]      k < M
  *
- *   in 0  x [..,2M]     out 0  y [..,M]     i[0]  TG_READ_SILU or TG_READ_GELU_TANH
+ *   in 0  x [..,2M]     out 0  y [..,M]     i[0]  TG_READ_SILU, _GELU_TANH or _GELU_ERF
  *
- * Backward needs x alone. linear reads its input in the same way, with the same bits: so what is
- * trained with this op is what is decoded without it.
+ * Backward needs x alone. linear reads its input in the same way but for the exact gelu, with the
+ * same bits: so what is trained with this op is what is decoded without it.
  */
-#include "ops/activation.h"
 #include "ops/build.h"
+#include "ops/glu/glu_act.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
@@ -19,7 +19,7 @@ static void infer(tg_graph *g, tg_node *n) {
     tg_type y = n->in[0]->type;
     const size_t cols = tg_type_cols(&y);
     const int32_t how = n->attr.i[0];
-    if (cols % 2 || (how != TG_READ_SILU && how != TG_READ_GELU_TANH)) {
+    if (cols % 2 || how < TG_READ_SILU || how > TG_READ_GELU_ERF) {
         tg_graph_fail(g, n, TG_E_ARG,
                       "want silu or gelu of an even number of columns, have %d of %zu", (int)how,
                       cols);
@@ -36,8 +36,7 @@ static void ref(const tg_args *a) {
         TG_REAL *y = (TG_REAL *)a->out[0] + r * m;
         for (size_t k = 0; k < m; k++) {
             const double gate = (double)x[k], value = (double)x[m + k];
-            y[k] = (TG_REAL)((a->attr.i[0] == TG_READ_SILU ? act_silu(gate) : act_gelu_tanh(gate)) *
-                             value);
+            y[k] = (TG_REAL)(glu_act(a->attr.i[0], gate) * value);
         }
     }
 }

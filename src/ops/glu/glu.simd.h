@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glu.simd.h - y = act(gates) * values by rows; the two functions are two variants.
+ * glu.simd.h - y = act(gates) * values by rows; each function is a variant.
  */
 #include "ops/glu/gate.h"
 #include "ops/kernel.h"
@@ -32,15 +32,20 @@ static inline __attribute__((always_inline)) void run_with(const tg_args *a, siz
 
 static bool is_silu(const tg_args *a) { return a->attr.i[0] == TG_READ_SILU; }
 static bool is_gelu(const tg_args *a) { return a->attr.i[0] == TG_READ_GELU_TANH; }
+static bool is_erf(const tg_args *a) { return a->attr.i[0] == TG_READ_GELU_ERF; }
 static void run_silu(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, TG_READ_SILU);
 }
 static void run_gelu(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, TG_READ_GELU_TANH);
 }
+static void run_erf(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, TG_READ_GELU_ERF);
+}
 
 static const tg_variant variants[] = {
     { .name = "silu", .fits = is_silu, .phase = { { units, run_silu } } },
     { .name = "gelu", .fits = is_gelu, .phase = { { units, run_gelu } } },
+    { .name = "erf", .fits = is_erf, .phase = { { units, run_erf } } },
 };
 TG_KERNELS(glu, variants);

@@ -13,6 +13,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         let at = i / m * 2u * m + i % m;
         var gate = silu(x[at]);
         if (op.i0 == 2) { gate = gelu_tanh(x[at]); }
+        if (op.i0 == 3) { gate = gelu_erf(x[at]); }
         y[i] = gate * x[at + m];
     }
 }

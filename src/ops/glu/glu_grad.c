@@ -7,8 +7,8 @@
  *   in 0  x [..,2M]    in 1  dy [..,M]    out 0  dx [..,2M], may be the same memory as x
  *   i[0]  as glu
  */
-#include "ops/activation.h"
 #include "ops/build.h"
+#include "ops/glu/glu_act.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
@@ -22,15 +22,15 @@ static void infer(tg_graph *g, tg_node *n) {
 
 static void ref(const tg_args *a) {
     const size_t rows = tg_type_rows(&a->in_type[1]), m = tg_type_cols(&a->in_type[1]);
-    const bool silu = a->attr.i[0] == TG_READ_SILU;
+    const int how = a->attr.i[0];
     for (size_t r = 0; r < rows; r++) {
         const TG_REAL *x = (const TG_REAL *)a->in[0] + 2 * r * m;
         const TG_REAL *dy = (const TG_REAL *)a->in[1] + r * m;
         TG_REAL *dx = (TG_REAL *)a->out[0] + 2 * r * m;
         for (size_t k = 0; k < m; k++) {
             const double gate = (double)x[k], value = (double)x[m + k], d = (double)dy[k];
-            dx[k] = (TG_REAL)(d * value * (silu ? act_silu_d(gate) : act_gelu_tanh_d(gate)));
-            dx[m + k] = (TG_REAL)(d * (silu ? act_silu(gate) : act_gelu_tanh(gate)));
+            dx[k] = (TG_REAL)(d * value * glu_act_d(how, gate));
+            dx[m + k] = (TG_REAL)(d * glu_act(how, gate));
         }
     }
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * glu_grad.simd.h - gradients of gates and values by rows; the two functions are two variants.
+ * glu_grad.simd.h - gradients of gates and values by rows; each function is a variant.
  */
 #include "ops/glu/gate.h"
 #include "ops/kernel.h"
@@ -18,7 +18,9 @@ static inline __attribute__((always_inline)) void columns(float *dx, const float
                                                           const float *dy, size_t m, size_t n,
                                                           int how) {
     const tg_v gate = tg_vload_n(x, n), value = tg_vload_n(x + m, n), d = tg_vload_n(dy, n);
-    const tg_v slope = how == TG_READ_SILU ? tg_vsilu_d(gate) : tg_vgelu_tanh_d(gate);
+    const tg_v slope = how == TG_READ_SILU        ? tg_vsilu_d(gate)
+                       : how == TG_READ_GELU_TANH ? tg_vgelu_tanh_d(gate)
+                                                  : tg_vgelu_erf_d(gate);
     tg_vstore_n(dx, tg_vmul(tg_vmul(d, value), slope), n);
     tg_vstore_n(dx + m, gated(how, gate, d), n);
 }
@@ -39,15 +41,20 @@ static inline __attribute__((always_inline)) void run_with(const tg_args *a, siz
 
 static bool is_silu(const tg_args *a) { return a->attr.i[0] == TG_READ_SILU; }
 static bool is_gelu(const tg_args *a) { return a->attr.i[0] == TG_READ_GELU_TANH; }
+static bool is_erf(const tg_args *a) { return a->attr.i[0] == TG_READ_GELU_ERF; }
 static void run_silu(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, TG_READ_SILU);
 }
 static void run_gelu(const tg_args *a, size_t begin, size_t end) {
     run_with(a, begin, end, TG_READ_GELU_TANH);
 }
+static void run_erf(const tg_args *a, size_t begin, size_t end) {
+    run_with(a, begin, end, TG_READ_GELU_ERF);
+}
 
 static const tg_variant variants[] = {
     { .name = "silu", .fits = is_silu, .phase = { { units, run_silu } } },
     { .name = "gelu", .fits = is_gelu, .phase = { { units, run_gelu } } },
+    { .name = "erf", .fits = is_erf, .phase = { { units, run_erf } } },
 };
 TG_KERNELS(glu_grad, variants);

@@ -17,6 +17,9 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         if (op.i0 == 2) {
             dx[at] = dy[i] * value * gelu_tanh_d(gate);
             dx[at + m] = dy[i] * gelu_tanh(gate);
+        } else if (op.i0 == 3) {
+            dx[at] = dy[i] * value * gelu_erf_d(gate);
+            dx[at + m] = dy[i] * gelu_erf(gate);
         } else {
             dx[at] = dy[i] * value * silu_d(gate);
             dx[at + m] = dy[i] * silu(gate);

@@ -263,7 +263,8 @@ static bool absorb_add(tg_graph *g, tg_node *n) {
 static bool absorb_gates(tg_graph *g, tg_node *n) {
     tg_value *a = n->in[MATMUL_A];
     tg_node *glu = a->node;
-    if (glu->op != TG_OP_glu || n->attr.i[MATMUL_TRANS] != 2 || n->attr.i[MATMUL_READ])
+    if (glu->op != TG_OP_glu || n->attr.i[MATMUL_TRANS] != 2 || n->attr.i[MATMUL_READ] ||
+        glu->attr.i[0] == TG_READ_GELU_ERF)
         return false;
     if (is_floats(n->in[MATMUL_B]) || tg_single_user(g, a) != n) return false;
     n->attr.i[MATMUL_READ] = glu->attr.i[0];

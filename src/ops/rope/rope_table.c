@@ -6,6 +6,7 @@
  *   out 0  table [T,R]: cosines [R/2], then sines [R/2], of the angle pos[t] * freq[i], times f[0]
  *   f[0]   0: 1; above it, what YaRN and longrope stretch queries and keys by
  *   i[0]   1: like is at [T,2] i32, rows of sessions (ops/attention/pages.h); pos[t] = at[t,1]
+ *          2: like is pos [T] i32, of texts that lie one behind the other
  *          0: like is [B,T] or [B,T,..], whole sequences, of which only the shape is looked at;
  *             pos[t] = t
  *
@@ -21,9 +22,11 @@
 
 static void infer(tg_graph *g, tg_node *n) {
     const tg_type *like = &n->in[0]->type;
-    const bool by_row = n->attr.i[0] != 0;
-    if (by_row && !tg_want_type(g, n, 0, tg_type_2d(TG_I32, like->dim[0], 2))) return;
-    if (like->n_dims < 2) {
+    const bool by_row = n->attr.i[0] != 0, bare = n->attr.i[0] == TG_ROPE_POSITIONS;
+    const tg_type at =
+        bare ? tg_type_1d(TG_I32, like->dim[0]) : tg_type_2d(TG_I32, like->dim[0], 2);
+    if (by_row && !tg_want_type(g, n, 0, at)) return;
+    if (!bare && like->n_dims < 2) {
         tg_graph_fail(g, n, TG_E_SHAPE, "like: want 2 dimensions or more, have %d", like->n_dims);
         return;
     }
@@ -34,12 +37,13 @@ static void infer(tg_graph *g, tg_node *n) {
 static void ref(const tg_args *a) {
     const size_t rows = a->out_type[0].dim[0], half = a->in_type[1].dim[0];
     const int32_t *at = a->attr.i[0] ? a->in[0] : NULL;
+    const size_t step = a->attr.i[0] == TG_ROPE_AT ? 2 : 1;
     const TG_REAL *freq = a->in[1];
     const double scale = tg_rope_scale(&a->attr);
     TG_REAL *y = a->out[0];
     for (size_t t = 0; t < rows; t++) {
         for (size_t i = 0; i < half; i++) {
-            const float angle = (float)(at ? at[2 * t + 1] : (int32_t)t) * (float)freq[i];
+            const float angle = (float)(at ? at[step * t + step - 1] : (int32_t)t) * (float)freq[i];
             y[2 * half * t + i] = (TG_REAL)(tg_cos((double)angle) * scale);
             y[2 * half * t + half + i] = (TG_REAL)(tg_sin((double)angle) * scale);
         }
@@ -59,6 +63,10 @@ TG_CASE_TABLE cases[] = {
     ROWS(17, 5, { 0, 1000, 17 }),
     ROWS(5, 67, { 0, 20000, 5 }),
     ROWS(11, 7, { 2, 9, 4 }, { 0, 0, 1 }, { 1, 30000, 6 }),
+    { .in = { TG_T1(I32, 19), TG_T1(F32, 6) },
+      .attr = { .i = { TG_ROPE_POSITIONS } },
+      .i32_below = 3000,
+      .tol = 1e-7 },
     CASE(TG_T2(I32, 2, 1), 1),
     { .in = { TG_T2(I32, 5, 33), TG_T1(F32, 12) }, .attr = { .f = { 1.5f } }, .tol = 2e-7 },
     CASE(TG_T2(I32, 3, 17), 16),

@@ -14,7 +14,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         let t = i / half;
         let k = i % half;
         var pos = i32(t);
-        if (op.i0 != 0) { pos = like[2u * t + 1u]; }
+        if (op.i0 == 1) { pos = like[2u * t + 1u]; }
+        if (op.i0 == 2) { pos = like[t]; }
         let both = cos_sin(f32(pos) * freq[k]) * select(1.0, op.f0, op.f0 > 0.0);
         table[2u * half * t + k] = both.x;
         table[2u * half * t + half + k] = both.y;

@@ -380,12 +380,14 @@ export const STRUCTS = {
     },
   },
   tg_embed_options: {
-    size: [12, 16],
+    size: [20, 32],
     members: {
       structBytes: ['ptr', 0, 0],
       pooling: ['i32', 4, 8],
       raw: ['bool', 8, 12],
       cut: ['bool', 9, 13],
+      prompt: ['text', 12, 16],
+      promptName: ['text', 16, 24],
     },
   },
   tg_embed_text: {

@@ -12,7 +12,7 @@ import { crc32 } from '../store/crc32.js';
 import { StoreError } from './errors.js';
 
 /** What a model is made of; other files of the folder (pictures, other formats) are left out. */
-const PARTS = /^(1_Pooling\/)?[\w.-]+\.(json|safetensors|jinja|model)$/;
+const PARTS = /^((1_Pooling|[23]_Dense)\/)?[\w.-]+\.(json|safetensors|jinja|model)$/;
 const READ_BYTES = 4 << 20;
 const MOST_BYTES = 0xffff_ffff;
 
