@@ -13,9 +13,14 @@ export interface AdapterVerdict {
   note: string;
 }
 
-export function judgeAdapter(facts: AdapterFacts | null): AdapterVerdict {
-  if (!facts)
-    return { name: 'none', state: 'none', note: 'This browser offers no WebGPU adapter.' };
+/** `lacking`: the browser has no WebGPU at all, so it was not asked for an adapter. */
+export function judgeAdapter(facts: AdapterFacts | null, lacking = false): AdapterVerdict {
+  if (!facts) {
+    const note = lacking
+      ? 'This browser has no WebGPU on this machine.'
+      : 'This browser has WebGPU, and no graphics card for it.';
+    return { name: 'none', state: 'none', note };
+  }
   const parts = [facts.description, facts.vendor, facts.architecture, facts.device].filter(Boolean);
   const name = [...new Set(parts)].join(' ') || 'unnamed';
   const software = softwareName(facts);
@@ -32,7 +37,7 @@ export function judgeAdapter(facts: AdapterFacts | null): AdapterVerdict {
 /** Asks the browser; never throws. */
 export async function findAdapter(): Promise<AdapterVerdict> {
   const gpu = typeof navigator === 'undefined' ? undefined : navigator.gpu;
-  if (!gpu) return judgeAdapter(null);
+  if (!gpu) return judgeAdapter(null, true);
   try {
     const adapter = await gpu.requestAdapter();
     if (!adapter) return judgeAdapter(null);

@@ -21,6 +21,8 @@ export interface PageFacts {
   locks: boolean;
   worker: 'controls' | 'registered' | 'none' | 'unsupported';
   installed: boolean;
+  /** Whether the browser installs pages as apps: Chromium's and Apple's do, Firefox does not. */
+  installable: boolean;
   online: boolean;
   gpu: AdapterVerdict;
   notifications: 'granted' | 'denied' | 'default' | 'unsupported';
@@ -68,6 +70,7 @@ export async function pageFacts(): Promise<PageFacts> {
     locks: 'locks' in navigator,
     worker,
     installed: matchMedia('(display-mode: standalone)').matches,
+    installable: 'onbeforeinstallprompt' in window || /^Apple/.test(navigator.vendor),
     online: navigator.onLine,
     gpu,
     notifications: 'Notification' in window ? Notification.permission : 'unsupported',

@@ -32,6 +32,7 @@ const page: PageFacts = {
   locks: true,
   worker: 'controls',
   installed: false,
+  installable: true,
   online: true,
   gpu: judgeAdapter(null),
   notifications: 'default',
@@ -96,6 +97,17 @@ describe('findings', () => {
   it('does not blame one processor', () => {
     const one = all({ ...info, build: 'relaxed', threads: 1 }, { ...page, processors: 1 });
     expect(one.get('threads')?.state).toBe('good');
+  });
+
+  it('promises nothing that a browser like Firefox has not', () => {
+    const firefox = { ...page, installable: false, gpu: judgeAdapter(null, true) };
+    const told = all(info, { ...firefox, persisted: false });
+    expect(told.get('gpu')?.advice).toBe(
+      'This browser has no WebGPU on this machine. The CPU computes.',
+    );
+    expect(told.get('offline')?.advice).toContain('installs no pages');
+    expect(told.get('persisted')?.advice).not.toContain('install');
+    expect(judgeAdapter(null).note).toContain('no graphics card');
   });
 
   it('says whether a GPU is used, and what software is', () => {

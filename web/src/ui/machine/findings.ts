@@ -122,10 +122,7 @@ function gpuFinding(info: EngineInfo | null, page: PageFacts): Finding {
   const { gpu } = page;
   const base: Finding = { id: 'gpu', name: 'Graphics card (WebGPU)', state: 'plain', value: gpu.name, advice: '' };
   if (info?.gpu) return { ...base, value: info.gpu.adapter, advice: gpuWords(info.gpu) };
-  if (gpu.state === 'none') {
-    return { ...base, value: 'none', advice: 'The CPU computes.' };
-  }
-  if (gpu.state === 'software') return { ...base, advice: `${gpu.note} The CPU computes.` };
+  if (gpu.state !== 'hardware') return { ...base, advice: `${gpu.note} The CPU computes.` };
   return { ...base, state: 'less', advice: 'Not in use. Run has the switch.' };
 }
 
@@ -245,7 +242,8 @@ function storage(page: PageFacts): Finding[] {
             value: 'not promised',
             action: 'persist',
             advice:
-              'When the disk is full the browser may clear it. Ask it not to; installing helps.',
+              'When the disk is full the browser may clear it. Ask it not to' +
+              (page.installable ? '; installing helps.' : '.'),
           },
     );
   }
@@ -278,7 +276,9 @@ function offline(page: PageFacts): Finding[] {
       value: 'works',
       advice: page.installed
         ? 'The page is installed.'
-        : "It can be installed from the browser's menu.",
+        : page.installable
+          ? "It can be installed from the browser's menu."
+          : 'The page is stored. This browser installs no pages; a bookmark finds it again.',
     },
     registered: {
       id: 'offline',
