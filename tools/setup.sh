@@ -24,6 +24,7 @@ want groff groff
 want man man-db
 want col bsdextrautils
 want chromium chromium
+want firefox-esr firefox-esr
 [ -e /usr/include/cmocka.h ] || missing+=(libcmocka-dev)
 [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || missing+=(libc6-dev-arm64-cross)
 ls /usr/lib/llvm-19/lib/clang/19/lib/linux/libclang_rt.fuzzer-*.a >/dev/null 2>&1 || missing+=(libclang-rt-19-dev)

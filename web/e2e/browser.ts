@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * browser.ts - Chromium and its tabs, with what must hold in every test: no error in the console,
- * no exception that nobody caught, no request to another host.
+ * browser.ts - Chromium or Firefox and its tabs, with what must hold in every test: no error in the
+ * console, no exception that nobody caught, no request to another host.
+ *
+ * Firefox is the one that a distribution ships, which playwright-core drives by WebDriver BiDi.
+ * Version 1.64 is the last one that asks it for nothing but what a release of Firefox knows.
+ *
+ *   TG_BROWSER   chromium or firefox, for whoever names none; chromium
+ *   TG_CHROMIUM  the program; /usr/bin/chromium
+ *   TG_FIREFOX   the program; /usr/bin/firefox-esr
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -10,8 +17,14 @@ import {
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
+  firefox,
   type Page,
 } from 'playwright-core';
+
+export type BrowserName = 'chromium' | 'firefox';
+
+/** The browser that is tested where a test does not say which. */
+export const USUAL: BrowserName = process.env['TG_BROWSER'] === 'firefox' ? 'firefox' : 'chromium';
 
 const FLAGS = [
   '--no-sandbox',
@@ -42,9 +55,45 @@ export interface Visit {
 }
 
 export interface VisitOptions extends BrowserContextOptions {
+  browser?: BrowserName;
+  /** Settings of Firefox (about:config). */
+  prefs?: Record<string, boolean | number | string>;
   profile?: string;
   args?: string[];
   port?: number;
+}
+
+/** Where Firefox puts what is downloaded. */
+export function downloadsOf(profile: string): string {
+  return join(profile, 'downloads');
+}
+
+function launch(browser: BrowserName, profile: string, o: VisitOptions) {
+  const { prefs, args = [], ...more } = o;
+  const options = { headless: true, viewport: { width: 1280, height: 900 }, ...more };
+  if (browser === 'firefox') {
+    return firefox.launchPersistentContext(profile, {
+      ...options,
+      executablePath: process.env['TG_FIREFOX'] ?? '/usr/bin/firefox-esr',
+      channel: 'moz-firefox',
+      args,
+      // No event tells of a file that a page makes; it is found there.
+      downloadsPath: downloadsOf(profile),
+      // Firefox has no command for these, but settings.
+      firefoxUserPrefs: {
+        'ui.prefersReducedMotion': o.reducedMotion === 'no-preference' ? 0 : 1,
+        'layout.css.prefers-color-scheme.content-override': o.colorScheme === 'dark' ? 0 : 1,
+        ...prefs,
+      },
+    });
+  }
+  return chromium.launchPersistentContext(profile, {
+    reducedMotion: 'reduce',
+    ...options,
+    executablePath: process.env['TG_CHROMIUM'] ?? '/usr/bin/chromium',
+    args: [...FLAGS, ...args],
+    ignoreDefaultArgs: NOT_PLAYWRIGHTS,
+  });
 }
 
 /**
@@ -52,16 +101,12 @@ export interface VisitOptions extends BrowserContextOptions {
  * does: the first screen would train and write beside all others.
  */
 export async function visit(o: VisitOptions = {}): Promise<Visit> {
-  const { profile = mkdtempSync(join(tmpdir(), 'tinygpt-e2e-')), args = [], ...options } = o;
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env['TG_CHROMIUM'] ?? '/usr/bin/chromium',
-    headless: true,
-    args: [...FLAGS, ...args],
-    ignoreDefaultArgs: NOT_PLAYWRIGHTS,
-    viewport: { width: 1280, height: 900 },
-    reducedMotion: 'reduce',
-    ...options,
-  });
+  const {
+    browser = USUAL,
+    profile = mkdtempSync(join(tmpdir(), 'tinygpt-e2e-')),
+    ...options
+  } = o;
+  const context = await launch(browser, profile, options);
   // Whoever takes longer hangs, also on a machine that is slow and busy.
   context.setDefaultTimeout(300_000);
   const errors: string[] = [];
