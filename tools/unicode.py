@@ -55,6 +55,16 @@ def lower_rows():
     return rows
 
 
+def by_second(composed):
+    """Composites by (second, first), without both: where those of each second begin."""
+    seconds, results = [], []
+    for first, second, result in sorted(composed, key=lambda t: (t[1], ucd.normalize("NFD", chr(t[0])))):
+        if not seconds or seconds[-1][0] != second:
+            seconds.append((second, len(results)))
+        results.append(result)
+    return [*seconds, (0x110000, len(results))], results
+
+
 def write(path, head, body):
     with open(path, "w", encoding="ascii") as f:
         f.write("/* SPDX-License-Identifier: Apache-2.0 */\n")
@@ -107,24 +117,31 @@ def main():
         one = ucd.decomposition(chr(c)).split()
         if len(one) == 2 and not one[0].startswith("<") and ucd.normalize("NFC", chr(c)) == chr(c):
             composed.append((int(one[0], 16), int(one[1], 16), c))
-    keys, at, pool = [], [], []
+    keys, counts, at, pool = [], [], [], []
     before = None
     for bit, c, u in sorted(found):
-        if before != (bit, c - 1, len(u)):
+        if before != (bit, c - 1, len(u)) or counts[-1] == 255:
+            if len(keys) % 16 == 0:
+                at.append(len(pool))
             keys.append(bit << 31 | len(u) << 21 | c)
-            at.append(len(pool))
+            counts.append(0)
+        counts[-1] += 1
         pool.extend(u)
         before = (bit, c, len(u))
     assert len(pool) < 1 << 16
     write(f"{folder}/unicode_key.def", "compatibility << 31 | length << 21 | first code of a run, in "
           "this order of (compatibility, code)", packed(keys, "{:#x}"))
-    write(f"{folder}/unicode_at.def", "where in the pool each run of unicode_key.def begins, and the end",
-          packed([*at, len(pool)], "{}"))
+    write(f"{folder}/unicode_count.def", "how many codes each run of unicode_key.def has",
+          packed(counts, "{}"))
+    write(f"{folder}/unicode_at.def", "where in the pool each 16th of these runs begins", packed(at, "{}"))
     # Bytes that are alike lie side by side, which a compressed module of the web is smaller for.
     write(f"{folder}/unicode_pool.def", "decompositions in UTF-16: all high bytes, then all low ones",
           packed([u >> 8 for u in pool] + [u & 0xff for u in pool], "{}"))
-    write(f"{folder}/unicode_compose.def", "first << 42 | second << 21 | what they make, rising",
-          packed(sorted(a << 42 | b << 21 | c for a, b, c in composed), "{:#x}"))
+    seconds, results = by_second(composed)
+    write(f"{folder}/unicode_second.def", "ROW(second, at): where what ends with it begins, and the end",
+          [f"ROW({second:#x}, {at})" for second, at in seconds])
+    write(f"{folder}/unicode_compose.def", "what ends with each second, by what it "
+          "begins with", packed(results, "{:#x}"))
 
 
 main()

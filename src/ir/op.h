@@ -298,7 +298,7 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
 
 /*
  * An op's file ends with its descriptor:
- *     TG_OP_DESC(layer_norm) = { .doc = "...", TG_REFS(layer_norm, ref), ..., TG_CASES(cases) };
+ *     TG_OP_DESC(layer_norm) = { TG_DOC "...", TG_REFS(layer_norm, ref), ..., TG_CASES(cases) };
  * The file is compiled twice: as it is, and with TG_REAL=double and TG_REAL_IS_DOUBLE, which keeps
  * nothing but tg_ref64_<op>. So it has no other non-static function; builders are in ops/build.h.
  */
@@ -317,14 +317,16 @@ extern const tg_op_desc *const tg_op_table[TG_OP_COUNT];
     void tg_ref64_##op(const tg_args *a);                                                          \
     const tg_op_desc tg_op_##op
 #endif
-/* A WebAssembly module has no references in double, and no plans in one dispatch, whose texts would
- * only take room: see TG_FLOAT_REFS in the Makefile. */
+/* A WebAssembly module has no references in double, no plans in one dispatch and no texts for
+ * docs/ops.md, which would only take room: see TG_FLOAT_REFS in the Makefile. */
 #ifdef TG_FLOAT_REFS
 #define TG_REFS(op, fn) .ref = (fn)
 #define TG_GRID(g)      .grid = 0 ? &(g) : NULL
+#define TG_DOC          .doc = 1 ? NULL: /* and behind it, the text */
 #else
 #define TG_REFS(op, fn) .ref = (fn), .ref64 = tg_ref64_##op
 #define TG_GRID(g)      .grid = &(g)
+#define TG_DOC          .doc =
 #endif
 /* The cases of an op. Modules are downloaded without them, so there they lie apart from all other
  * constants (ops/cases_wasm.c). */

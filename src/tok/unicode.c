@@ -26,13 +26,24 @@ static const uint64_t order_rows[] = {
 static const uint32_t keys[] = {
 #include "tok/unicode_key.def"
 };
-static const uint16_t pool_at[LENGTH(keys) + 1] = {
+static const uint8_t key_counts[LENGTH(keys)] = {
+#include "tok/unicode_count.def"
+};
+static const uint16_t pool_at[(LENGTH(keys) + 15) / 16] = {
 #include "tok/unicode_at.def"
 };
 static const uint8_t pool[] = {
 #include "tok/unicode_pool.def"
 };
-static const uint64_t compositions[] = {
+typedef struct second_row {
+    uint32_t code, at;
+} second_row;
+static const second_row second_rows[] = {
+#define ROW(code, at) { code, at },
+#include "tok/unicode_second.def"
+#undef ROW
+};
+static const uint32_t composites[] = {
 #include "tok/unicode_compose.def"
 };
 
@@ -147,10 +158,12 @@ static bool find_run(uint32_t code, uint32_t compatibility, size_t *at, size_t *
         }
     }
     const uint32_t first = keys[low] & CODE_MASK;
-    if (keys[low] >> 31 != compatibility || code < first) return false;
+    if (keys[low] >> 31 != compatibility || code < first || code - first >= key_counts[low])
+        return false;
     *n_units = keys[low] >> 21 & 0x1f;
-    *at = pool_at[low] + (code - first) * *n_units;
-    return *at < pool_at[low + 1];
+    *at = pool_at[low / 16] + (code - first) * *n_units;
+    for (size_t i = low / 16 * 16; i < low; i++) *at += key_counts[i] * (keys[i] >> 21 & 0x1f);
+    return true;
 }
 
 /* A range is asked by one comparison here and below: what lies before it wraps to beyond it. */
@@ -171,6 +184,44 @@ TG_WRAPS size_t tg_uc_decompose(uint32_t code, bool compatibility,
     return 1;
 }
 
+/* Of two full canonical decompositions, before or behind. n counts less than the longest. */
+static int compare(const uint32_t *a, size_t n_a, const uint32_t *b, size_t n_b) {
+    for (size_t i = 0; i < n_a && i < n_b; i++)
+        if (a[i] != b[i]) return a[i] < b[i] ? -1 : 1;
+    return (n_a > n_b) - (n_a < n_b);
+}
+
+/* Few codes end a composite, and few composites end with one, so most calls end after the first
+ * search. A composite is known by its decomposition, which has the second at its end; so first has
+ * to be what normal.c composes: a code that composition keeps. */
+static uint32_t composite(uint32_t first, uint32_t second) {
+    size_t low = 0, high = LENGTH(second_rows); /* row low begins at or before second, or is 0 */
+    while (high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        if (second_rows[middle].code <= second) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    if (second_rows[low].code != second || low + 1 == LENGTH(second_rows)) return 0;
+    uint32_t want[TG_UC_DECOMPOSED_MAX], have[TG_UC_DECOMPOSED_MAX];
+    const size_t n = tg_uc_decompose(first, false, want);
+    high = second_rows[low + 1].at;
+    for (low = second_rows[low].at; low < high;) {
+        const size_t middle = (low + high) / 2;
+        const uint32_t made = composites[middle];
+        const int order = compare(have, tg_uc_decompose(made, false, have) - 1, want, n);
+        if (order == 0) return made;
+        if (order > 0) {
+            high = middle;
+        } else {
+            low = middle + 1;
+        }
+    }
+    return 0;
+}
+
 TG_WRAPS uint32_t tg_uc_compose(uint32_t first, uint32_t second) {
     if (first - LEAD < N_LEAD && second - VOWEL < N_VOWEL) {
         return HANGUL + ((first - LEAD) * N_VOWEL + (second - VOWEL)) * N_TRAIL;
@@ -179,18 +230,5 @@ TG_WRAPS uint32_t tg_uc_compose(uint32_t first, uint32_t second) {
         second < TRAIL + N_TRAIL) {
         return first + (second - TRAIL);
     }
-    if (first > CODE_MASK || second > CODE_MASK) return 0;
-    const uint64_t pair = (uint64_t)first << 21 | second;
-    size_t low = 0, high = LENGTH(compositions);
-    while (low < high) {
-        const size_t middle = (low + high) / 2;
-        const uint64_t key = compositions[middle] >> 21;
-        if (key == pair) return (uint32_t)(compositions[middle] & CODE_MASK);
-        if (key > pair) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    return 0;
+    return composite(first, second);
 }

@@ -92,7 +92,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(accumulate) = {
     .name = "accumulate",
-    .doc = "a new version of a state: x, or state + x in later micro-steps",
+    TG_DOC "a new version of a state: x, or state + x in later micro-steps",
     .in_names = { "state", "x" },
     .out_names = { "state" },
     .n_in = 2,

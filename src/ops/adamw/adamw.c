@@ -72,7 +72,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(adamw) = {
     .name = "adamw",
-    .doc = "Adam with decoupled weight decay, gradients clipped, refused when not finite",
+    TG_DOC "Adam with decoupled weight decay, gradients clipped, refused when not finite",
     .in_names = { "w", "grads", "m", "v", "stats" },
     .out_names = { "w", "m", "v" },
     .n_in = 5,

@@ -52,7 +52,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(add) = {
     .name = "add",
-    .doc = "y = a + b",
+    TG_DOC "y = a + b",
     .in_names = { "a", "b" },
     .out_names = { "y" },
     .n_in = 2,

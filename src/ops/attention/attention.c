@@ -134,7 +134,7 @@ static const tg_shader shaders[] = { TG_FLASH_SHADERS_DROPPING(PASSES), TG_FLASH
 
 TG_OP_DESC(attention) = {
     .name = "attention",
-    .doc = "causal self-attention: o = softmax(scale * q k^T) v, and the rows' log-sum-exp",
+    TG_DOC "causal self-attention: o = softmax(scale * q k^T) v, and the rows' log-sum-exp",
     .in_names = { "qkv" },
     .out_names = { "o", "lse" },
     .n_in = 1,

@@ -215,7 +215,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(attention_grad) = {
     .name = "attention_grad",
-    .doc = "gradient of attention with respect to queries, keys and values",
+    TG_DOC "gradient of attention with respect to queries, keys and values",
     .in_names = { "qkv", "o", "lse", "do" },
     .out_names = { "dqkv" },
     .n_in = 4,

@@ -94,7 +94,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(attention_probs) = {
     .name = "attention_probs",
-    .doc = "the matrix of causal attention: softmax(scale * q k^T), zeros above the diagonal",
+    TG_DOC "the matrix of causal attention: softmax(scale * q k^T), zeros above the diagonal",
     .in_names = { "qkv" },
     .out_names = { "p" },
     .n_in = 1,

@@ -294,7 +294,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(attention_cached) = {
     .name = "attention_cached",
-    .doc = "attention of new tokens to the KV cache",
+    TG_DOC "attention of new tokens to the KV cache",
     .in_names = { "qkv", "cache", "at", "pages" },
     .out_names = { "o" },
     .n_in = 4,

@@ -205,7 +205,7 @@ static const tg_grid grid = {
 
 TG_OP_DESC(attention_step) = {
     .name = "attention_step",
-    .doc = "a new token's heads turned, kept, and its attention to the KV cache",
+    TG_DOC "a new token's heads turned, kept, and its attention to the KV cache",
     .in_names = { "qkv", "cache", "at", "pages", "table", "q_norm", "k_norm" },
     .out_names = { "o", "cache" },
     .n_in = 7,

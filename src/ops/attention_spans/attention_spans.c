@@ -102,7 +102,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(attention_spans) = {
     .name = "attention_spans",
-    .doc = "attention both ways within each of several texts",
+    TG_DOC "attention both ways within each of several texts",
     .in_names = { "qkv", "spans" },
     .out_names = { "o" },
     .n_in = 2,

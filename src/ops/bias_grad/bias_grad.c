@@ -63,7 +63,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(bias_grad) = {
     .name = "bias_grad",
-    .doc = "column sums, the gradient of a bias",
+    TG_DOC "column sums, the gradient of a bias",
     .in_names = { "dy" },
     .out_names = { "db" },
     .n_in = 1,

@@ -73,7 +73,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(blend) = {
     .name = "blend",
-    .doc = "y = (p x + q z) / max(norm, floor)",
+    TG_DOC "y = (p x + q z) / max(norm, floor)",
     .in_names = { "x", "z", "stats" },
     .out_names = { "y" },
     .n_in = 3,

@@ -98,7 +98,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(choose) = {
     .name = "choose",
-    .doc = "each piece of a row from x, a, b or zeros, as mode says",
+    TG_DOC "each piece of a row from x, a, b or zeros, as mode says",
     .in_names = { "mode", "x", "a", "b" },
     .out_names = { "y" },
     .n_in = FIRST_SOURCE + N_SOURCES,

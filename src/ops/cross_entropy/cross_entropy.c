@@ -151,7 +151,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(cross_entropy) = {
     .name = "cross_entropy",
-    .doc = "loss = scale * mean over rows with a target of (log sum exp(logits) - logits[target])",
+    TG_DOC "loss = scale * mean over rows with a target of (log sum exp(logits) - logits[target])",
     .in_names = { "logits", "targets" },
     .out_names = { "loss", "lse" },
     .n_in = 2,

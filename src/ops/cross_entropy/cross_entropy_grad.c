@@ -119,7 +119,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(cross_entropy_grad) = {
     .name = "cross_entropy_grad",
-    .doc = "dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows with a target",
+    TG_DOC "dlogits = (exp(logits - lse) - [target]) * dloss * scale / rows with a target",
     .in_names = { "logits", "targets", "lse", "dloss" },
     .out_names = { "dlogits" },
     .n_in = 4,

@@ -109,9 +109,9 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(delta_net) = {
     .name = "delta_net",
-    .doc =
-        "gated delta net's mixer: causal convolution, states written by the delta rule, norm and "
-        "gate",
+    TG_DOC
+    "gated delta net's mixer: causal convolution, states written by the delta rule, norm and "
+    "gate",
     .in_names = { "z", "ba", "w", "heads" },
     .out_names = { "y" },
     .n_in = 4,

@@ -128,7 +128,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(delta_net_cached) = {
     .name = "delta_net_cached",
-    .doc = "delta_net on from the state that a cache keeps of a sequence",
+    TG_DOC "delta_net on from the state that a cache keeps of a sequence",
     .in_names = { "z", "states", "at", "slots", "w", "heads", "ba" },
     .out_names = { "y", "states" },
     .n_in = 7,

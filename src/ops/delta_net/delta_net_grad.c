@@ -245,7 +245,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(delta_net_grad) = {
     .name = "delta_net_grad",
-    .doc = "gradients of delta_net with respect to its rows, taps and heads",
+    TG_DOC "gradients of delta_net with respect to its rows, taps and heads",
     .in_names = { "z", "ba", "w", "heads", "dy" },
     .out_names = { "dz", "dba", "dw", "dheads" },
     .n_in = 5,

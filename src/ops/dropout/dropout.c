@@ -86,7 +86,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(dropout) = {
     .name = "dropout",
-    .doc = "y = x * mask + around, the mask 0 or 1 / (1 - rate) at random",
+    TG_DOC "y = x * mask + around, the mask 0 or 1 / (1 - rate) at random",
     .in_names = { "x", "around" },
     .out_names = { "y" },
     .n_in = 2,

@@ -73,7 +73,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(ema) = {
     .name = "ema",
-    .doc = "a step of an exponential moving average of weights",
+    TG_DOC "a step of an exponential moving average of weights",
     .in_names = { "average", "w", "stats" },
     .out_names = { "average" },
     .n_in = 3,

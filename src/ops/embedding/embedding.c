@@ -155,7 +155,7 @@ static const tg_grid grid = { .fits = fits_packed,
 
 TG_OP_DESC(embedding) = {
     .name = "embedding",
-    .doc = "y[n,:] = scale * table[ids[n],:]",
+    TG_DOC "y[n,:] = scale * table[ids[n],:]",
     .in_names = { "ids", "table" },
     .out_names = { "y" },
     .n_in = 2,

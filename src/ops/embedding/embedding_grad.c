@@ -97,7 +97,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(embedding_grad) = {
     .name = "embedding_grad",
-    .doc = "dtable[v,:] = scale * sum over n with ids[n] = v of dy[n,:]",
+    TG_DOC "dtable[v,:] = scale * sum over n with ids[n] = v of dy[n,:]",
     .in_names = { "ids", "dy" },
     .out_names = { "dtable" },
     .n_in = 2,

@@ -109,7 +109,7 @@ static const tg_shader shaders[] = { EXPERTS_SHADERS(text, groups) };
 
 TG_OP_DESC(experts) = {
     .name = "experts",
-    .doc = "products of rows with the matrices of the experts that they go through",
+    TG_DOC "products of rows with the matrices of the experts that they go through",
     .in_names = { "x", "ids", "w", "w1" },
     .out_names = { "y" },
     .n_in = 4,

@@ -91,7 +91,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(experts_dw) = {
     .name = "experts_dw",
-    .doc = "gradient of experts with respect to one of its matrices",
+    TG_DOC "gradient of experts with respect to one of its matrices",
     .in_names = { "dy", "ids", "x" },
     .out_names = { "dw" },
     .n_in = 3,

@@ -89,7 +89,7 @@ static const tg_shader shaders[] = { EXPERTS_SHADERS(text, groups) };
 
 TG_OP_DESC(experts_dx) = {
     .name = "experts_dx",
-    .doc = "gradient of experts with respect to its rows",
+    TG_DOC "gradient of experts with respect to its rows",
     .in_names = { "dy", "ids", "w", "w1" },
     .out_names = { "dx" },
     .n_in = 4,

@@ -62,7 +62,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(experts_sum) = {
     .name = "experts_sum",
-    .doc = "what the experts of a row give, weighted and added up",
+    TG_DOC "what the experts of a row give, weighted and added up",
     .in_names = { "z", "w" },
     .out_names = { "y" },
     .n_in = 2,

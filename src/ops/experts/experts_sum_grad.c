@@ -61,7 +61,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(experts_sum_grad) = {
     .name = "experts_sum_grad",
-    .doc = "gradients of experts_sum with respect to what is added up and its weights",
+    TG_DOC "gradients of experts_sum with respect to what is added up and its weights",
     .in_names = { "z", "w", "dy" },
     .out_names = { "dz", "dw" },
     .n_in = 3,

@@ -105,7 +105,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(route) = {
     .name = "route",
-    .doc = "chooses experts: the greatest logits of a row, and their softmax",
+    TG_DOC "chooses experts: the greatest logits of a row, and their softmax",
     .in_names = { "logits" },
     .out_names = { "weights", "ids" },
     .n_in = 1,

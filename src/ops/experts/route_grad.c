@@ -72,7 +72,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(route_grad) = {
     .name = "route_grad",
-    .doc = "gradient of route's weights with respect to its logits",
+    TG_DOC "gradient of route's weights with respect to its logits",
     .in_names = { "logits", "weights", "ids", "dweights" },
     .out_names = { "dlogits" },
     .n_in = 4,

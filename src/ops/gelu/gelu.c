@@ -71,7 +71,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(gelu) = {
     .name = "gelu",
-    .doc = "y = gelu(x), the erf or the tanh form; or relu(x) squared; or a soft cap",
+    TG_DOC "y = gelu(x), the erf or the tanh form; or relu(x) squared; or a soft cap",
     .in_names = { "x" },
     .out_names = { "y" },
     .n_in = 1,

@@ -56,7 +56,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(gelu_grad) = {
     .name = "gelu_grad",
-    .doc = "dx = dy * gelu'(x)",
+    TG_DOC "dx = dy * gelu'(x)",
     .in_names = { "x", "dy" },
     .out_names = { "dx" },
     .n_in = 2,

@@ -68,7 +68,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(glu) = {
     .name = "glu",
-    .doc = "y = act(gates) * values, halves of a row",
+    TG_DOC "y = act(gates) * values, halves of a row",
     .in_names = { "x" },
     .out_names = { "y" },
     .n_in = 1,

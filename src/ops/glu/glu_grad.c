@@ -63,7 +63,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(glu_grad) = {
     .name = "glu_grad",
-    .doc = "gradient of glu with respect to gates and values",
+    TG_DOC "gradient of glu with respect to gates and values",
     .in_names = { "x", "dy" },
     .out_names = { "dx" },
     .n_in = 2,

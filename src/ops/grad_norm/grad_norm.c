@@ -103,7 +103,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(grad_norm) = {
     .name = "grad_norm",
-    .doc = "norm of all gradients, clip coefficient, whether the step may be taken, loss",
+    TG_DOC "norm of all gradients, clip coefficient, whether the step may be taken, loss",
     .in_names = { "grads", "loss" },
     .out_names = { "stats" },
     .n_in = 2,

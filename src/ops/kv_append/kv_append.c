@@ -139,7 +139,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(kv_append) = {
     .name = "kv_append",
-    .doc = "keys and values of new tokens go into the KV cache",
+    TG_DOC "keys and values of new tokens go into the KV cache",
     .in_names = { "cache", "qkv", "at", "pages" },
     .out_names = { "cache" },
     .n_in = 4,

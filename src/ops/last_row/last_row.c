@@ -51,7 +51,7 @@ static const tg_grid grid = { .phase = { {
 
 TG_OP_DESC(last_row) = {
     .name = "last_row",
-    .doc = "the last row of a sequence",
+    TG_DOC "the last row of a sequence",
     .in_names = { "x" },
     .out_names = { "y" },
     .n_in = 1,

@@ -90,7 +90,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(layer_norm) = {
     .name = "layer_norm",
-    .doc = "y = (x - mean) * rstd * w + b, row by row",
+    TG_DOC "y = (x - mean) * rstd * w + b, row by row",
     .in_names = { "x", "w", "b" },
     .out_names = { "y", "mean", "rstd" },
     .n_in = 3,

@@ -134,7 +134,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(layer_norm_grad) = {
     .name = "layer_norm_grad",
-    .doc = "gradients of layer_norm, plus the gradient around it",
+    TG_DOC "gradients of layer_norm, plus the gradient around it",
     .in_names = { "x", "w", "mean", "rstd", "dy", "res" },
     .out_names = { "dx", "dw", "db" },
     .n_in = 6,

@@ -90,9 +90,9 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(loss_scale) = {
     .name = "loss_scale",
-    .doc =
-        "what gradients are scaled by before they are rounded to f16: halved when they leave its "
-        "range",
+    TG_DOC
+    "what gradients are scaled by before they are rounded to f16: halved when they leave its "
+    "range",
     .in_names = { "scaling", "stats" },
     .out_names = { "scaling", "told" },
     .n_in = 2,

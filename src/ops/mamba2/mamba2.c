@@ -101,7 +101,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(mamba2) = {
     .name = "mamba2",
-    .doc = "Mamba2's mixer: causal convolution, selective state space of heads and groups, gate",
+    TG_DOC "Mamba2's mixer: causal convolution, selective state space of heads and groups, gate",
     .in_names = { "z", "w", "bias", "heads" },
     .out_names = { "y" },
     .n_in = 4,

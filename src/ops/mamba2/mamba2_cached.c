@@ -130,7 +130,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(mamba2_cached) = {
     .name = "mamba2_cached",
-    .doc = "mamba2 on from the state that a cache keeps of a sequence",
+    TG_DOC "mamba2 on from the state that a cache keeps of a sequence",
     .in_names = { "z", "states", "at", "slots", "w", "bias", "heads" },
     .out_names = { "y", "states" },
     .n_in = 7,

@@ -180,7 +180,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(mamba2_grad) = {
     .name = "mamba2_grad",
-    .doc = "gradients of mamba2 with respect to its rows, taps, biases and heads",
+    TG_DOC "gradients of mamba2 with respect to its rows, taps, biases and heads",
     .in_names = { "z", "w", "bias", "heads", "dy" },
     .out_names = { "dz", "dw", "dbias", "dheads" },
     .n_in = 5,

@@ -961,7 +961,7 @@ static const tg_grid grid = {
 
 TG_OP_DESC(matmul) = {
     .name = "matmul",
-    .doc = "y = act(f(a) b + bias) + residual, with a or b read as its transpose; b floats, or "
+    TG_DOC "y = act(f(a) b + bias) + residual, with a or b read as its transpose; b floats, or "
            "up to three packed matrices, whose rows it has",
     .in_names = { "a", "b", "bias", "residual", "b1", "b2", "scaling" },
     .out_names = { "y", "z" },

@@ -70,7 +70,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(muon_momentum) = {
     .name = "muon_momentum",
-    .doc = "Nesterov's momentum of a matrix, for Muon",
+    TG_DOC "Nesterov's momentum of a matrix, for Muon",
     .in_names = { "grads", "m", "stats" },
     .out_names = { "m", "u" },
     .n_in = 3,

@@ -70,7 +70,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(muon_step) = {
     .name = "muon_step",
-    .doc = "weights of a matrix go along an orthogonal one, for Muon",
+    TG_DOC "weights of a matrix go along an orthogonal one, for Muon",
     .in_names = { "w", "x", "stats" },
     .out_names = { "w" },
     .n_in = 3,

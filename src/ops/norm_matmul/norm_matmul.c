@@ -214,7 +214,7 @@ static const tg_grid grid = {
 
 TG_OP_DESC(norm_matmul) = {
     .name = "norm_matmul",
-    .doc = "y = rms_norm(a) b^T + bias, b weights of files: up to three packed matrices",
+    TG_DOC "y = rms_norm(a) b^T + bias, b weights of files: up to three packed matrices",
     .in_names = { "a", "b", "bias", "gain", "b1", "b2" },
     .out_names = { "y" },
     .n_in = NORM_MATMUL_N_IN,

@@ -84,7 +84,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(position_add) = {
     .name = "position_add",
-    .doc = "y[b,t,:] = x[b,t,:] + p[pos[t],:]",
+    TG_DOC "y[b,t,:] = x[b,t,:] + p[pos[t],:]",
     .in_names = { "x", "p", "at" },
     .out_names = { "y" },
     .n_in = 3,

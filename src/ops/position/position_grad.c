@@ -62,7 +62,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(position_grad) = {
     .name = "position_grad",
-    .doc = "dp[t,:] = sum over b of dy[b,t,:]",
+    TG_DOC "dp[t,:] = sum over b of dy[b,t,:]",
     .in_names = { "dy" },
     .out_names = { "dp" },
     .n_in = 1,

@@ -86,7 +86,7 @@ static const tg_grid grid = {
 
 TG_OP_DESC(rms_norm) = {
     .name = "rms_norm",
-    .doc = "y = x / rms(x) * w (+ r)",
+    TG_DOC "y = x / rms(x) * w (+ r)",
     .in_names = { "x", "w", "residual" },
     .out_names = { "y" },
     .n_in = 3,

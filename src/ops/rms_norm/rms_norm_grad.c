@@ -115,7 +115,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(rms_norm_grad) = {
     .name = "rms_norm_grad",
-    .doc = "gradients of rms_norm, plus the gradient around it",
+    TG_DOC "gradients of rms_norm, plus the gradient around it",
     .in_names = { "x", "w", "dy", "res" },
     .out_names = { "dx", "dw" },
     .n_in = 4,

@@ -97,7 +97,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(rope) = {
     .name = "rope",
-    .doc = "query and key heads turned by their positions",
+    TG_DOC "query and key heads turned by their positions",
     .in_names = { "qkv", "table", "q_norm", "k_norm" },
     .out_names = { "qkv" },
     .n_in = 4,

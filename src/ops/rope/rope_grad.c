@@ -149,7 +149,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(rope_grad) = {
     .name = "rope_grad",
-    .doc = "gradients of rope: heads turned back, and those of their norms",
+    TG_DOC "gradients of rope: heads turned back, and those of their norms",
     .in_names = { "dy", "table", "qkv", "q_norm", "k_norm" },
     .out_names = { "dqkv", "dq_norm", "dk_norm" },
     .n_in = 5,

@@ -98,7 +98,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(rope_table) = {
     .name = "rope_table",
-    .doc = "cosines and sines of rotary positions",
+    TG_DOC "cosines and sines of rotary positions",
     .in_names = { "like", "freq" },
     .out_names = { "table" },
     .n_in = 2,

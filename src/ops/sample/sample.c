@@ -271,7 +271,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(sample) = {
     .name = "sample",
-    .doc = "draws a token from the last row of logits: penalty, temperature, top-k, top-p, min-p",
+    TG_DOC "draws a token from the last row of logits: penalty, temperature, top-k, top-p, min-p",
     .in_names = { "logits", "recent" },
     .out_names = { "token", "key", "order" },
     .n_in = 2,

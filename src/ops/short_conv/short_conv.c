@@ -57,7 +57,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(short_conv) = {
     .name = "short_conv",
-    .doc = "gated causal convolution over a few positions, each column for itself",
+    TG_DOC "gated causal convolution over a few positions, each column for itself",
     .in_names = { "z", "w" },
     .out_names = { "y" },
     .n_in = 2,

@@ -80,7 +80,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(short_conv_cached) = {
     .name = "short_conv_cached",
-    .doc = "short_conv behind what a cache keeps of a sequence",
+    TG_DOC "short_conv behind what a cache keeps of a sequence",
     .in_names = { "z", "cache", "at", "pages", "w" },
     .out_names = { "y", "cache" },
     .n_in = 5,

@@ -90,7 +90,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(short_conv_grad) = {
     .name = "short_conv_grad",
-    .doc = "gradients of short_conv with respect to its input and its taps",
+    TG_DOC "gradients of short_conv with respect to its input and its taps",
     .in_names = { "z", "w", "dy" },
     .out_names = { "dz", "dw" },
     .n_in = 3,

@@ -48,7 +48,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(join_gates) = {
     .name = "join_gates",
-    .doc = "gradient of split_gates",
+    TG_DOC "gradient of split_gates",
     .in_names = { "dqkv", "dgates" },
     .out_names = { "dx" },
     .n_in = 2,

@@ -46,7 +46,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(sigmoid_gate) = {
     .name = "sigmoid_gate",
-    .doc = "y = x * sigmoid(gate)",
+    TG_DOC "y = x * sigmoid(gate)",
     .in_names = { "x", "gate" },
     .out_names = { "y" },
     .n_in = 2,

@@ -49,7 +49,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(sigmoid_gate_grad) = {
     .name = "sigmoid_gate_grad",
-    .doc = "gradients of sigmoid_gate",
+    TG_DOC "gradients of sigmoid_gate",
     .in_names = { "x", "gate", "dy" },
     .out_names = { "dx", "dgate" },
     .n_in = 3,

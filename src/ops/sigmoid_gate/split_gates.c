@@ -51,7 +51,7 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(split_gates) = {
     .name = "split_gates",
-    .doc = "queries, keys and values apart from the gates of attention's outputs",
+    TG_DOC "queries, keys and values apart from the gates of attention's outputs",
     .in_names = { "x" },
     .out_names = { "qkv", "gates" },
     .n_in = 1,

@@ -15,7 +15,7 @@
 
 TG_OP_DESC(input) = {
     .name = "input",
-    .doc = "memory that the caller fills",
+    TG_DOC "memory that the caller fills",
     .out_names = { "value" },
     .n_out = 1,
     .structural = true,
@@ -23,7 +23,7 @@ TG_OP_DESC(input) = {
 
 TG_OP_DESC(state) = {
     .name = "state",
-    .doc = "memory that outlives a run",
+    TG_DOC "memory that outlives a run",
     .out_names = { "value" },
     .n_out = 1,
     .structural = true,
@@ -32,7 +32,7 @@ TG_OP_DESC(state) = {
 
 TG_OP_DESC(view) = {
     .name = "view",
-    .doc = "a dense part of a state",
+    TG_DOC "a dense part of a state",
     .in_names = { "state" },
     .out_names = { "value" },
     .n_in = 1,
@@ -42,7 +42,7 @@ TG_OP_DESC(view) = {
 
 TG_OP_DESC(latest) = {
     .name = "latest",
-    .doc = "a whole state after every write so far",
+    TG_DOC "a whole state after every write so far",
     .in_names = { "state" },
     .out_names = { "value" },
     .n_in = 1,
@@ -52,7 +52,7 @@ TG_OP_DESC(latest) = {
 
 TG_OP_DESC(constant) = {
     .name = "constant",
-    .doc = "a scalar, f[0]",
+    TG_DOC "a scalar, f[0]",
     .out_names = { "value" },
     .n_out = 1,
     .structural = true,
