@@ -242,7 +242,7 @@ def pages(mode, build):
     found = per_line("pages", "web/e2e/*.e2e.ts", job)
     if mode == "long":
         found += [Job(f"page in Firefox: {name}", vitest(
-            "--config", "e2e/vitest.config.ts", f"/{name}.e2e.ts"),
+            "--config", "e2e/vitest.config.ts", f"{name}.e2e.ts"),
             env={**env, "TG_BROWSER": "firefox"}, limit_s=3600) for name in FIREFOX_PAGES]
     return found
 
