@@ -56,7 +56,7 @@ upper         = $(shell echo $(1) | tr a-z A-Z)
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
 GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
 GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache self_test layer tiles \
-            $(if $(WEBGPU),features native,none))
+            $(if $(WEBGPU),features native native_open,none))
 
 WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src -name '*.c')))
@@ -160,7 +160,7 @@ $(OBJ): | $(WGSL)
 # More flags for the folders that read and write files.
 CHECKED  ?=
 $(foreach d,base dtype io tok chat,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/%.o,training/checkpoint engine/session_file load/pack_cache): BASE += $(CHECKED)
-$(BUILD)/src/backend/webgpu/gpu_native.o $(BUILD)/src/backend/webgpu/gpu_features.o: BASE += -isystem .cache/webgpu
+$(patsubst %,$(BUILD)/src/backend/webgpu/gpu_%.o,features native native_open): BASE += -isystem .cache/webgpu
 $(BUILD)/src/training/stories_data.o: data/stories.txt
 
 $(BUILD)/%.f64.o: %.c

@@ -321,6 +321,38 @@ static void says_what_memory_was_wanted(void **state) {
     tg_context_free(ctx);
 }
 
+/* Memory for all weights comes before the first of them is uploaded; a smaller wish is met. */
+static void says_what_fits_before_it_uploads(void **state) {
+    (void)state;
+    const tg_preset *preset = tg_preset_find("tiny");
+    const uint64_t binding = 65536;
+    tg_model *model;
+    tg_session *s;
+    const float *logits;
+    const int32_t token = 'J';
+    setenv("TG_GPU_LIMITS", "65536", 1);
+    tg_context *ctx = open_gpu();
+    unsetenv("TG_GPU_LIMITS");
+    OK(ctx, tg_model_new(ctx, &preset->config, 42, &model));
+    OK(ctx, tg_session_new(ctx, model, 0, &s));
+    for (int buffers = 0; buffers < 3; buffers += 2) {
+        tg_gpu_memory_bytes = (uint64_t)buffers * binding;
+        tg_gpu_written_bytes = 0;
+        assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_MEMORY);
+        if (!strstr(tg_context_error(ctx), "bits each, have room for") ||
+            !strstr(tg_context_error(ctx), "uploaded none"))
+            fail_msg("%s", tg_context_error(ctx));
+        assert_true(tg_gpu_written_bytes < 4096);
+    }
+    tg_gpu_memory_bytes = UINT64_MAX;
+    tg_ctx_clear(&ctx->err);
+    OK(ctx, tg_session_eval(s, &token, 1, &logits));
+    assert_true(tg_gpu_written_bytes > 3 * binding);
+    tg_session_free(s);
+    tg_model_free(model);
+    tg_context_free(ctx);
+}
+
 static const char *const shader = "@group(0) @binding(0) var<uniform> a: vec4<u32>;"
                                   "@group(0) @binding(1) var<uniform> b: vec4<u32>;"
                                   "@group(0) @binding(2) var<storage, read_write> x: array<u32>;"
@@ -851,6 +883,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(few_dispatches_a_layer),
         cmocka_unit_test(splits_what_a_binding_cannot_reach),
         cmocka_unit_test(says_what_memory_was_wanted),
+        cmocka_unit_test(says_what_fits_before_it_uploads),
         cmocka_unit_test(names_a_bad_pipeline),
         cmocka_unit_test(errors_leave_no_result),
         cmocka_unit_test(errors_fail_the_step),

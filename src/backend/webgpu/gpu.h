@@ -123,8 +123,9 @@ tg_status tg_gpu_submit_timed(tg_gpu *gpu, const tg_gpu_dispatch *list, const si
 tg_status tg_gpu_wait(tg_gpu *gpu);
 /* Objects made so far: a test's way to see that a step makes none. */
 uint64_t tg_gpu_objects_made(const tg_gpu *gpu);
-/* In objects of the tests alone (TG_TEST_HOOKS): destroys the device as if the driver had lost it.
- */
+/* In objects of the tests alone (TG_TEST_HOOKS): destroys the device as if the driver had lost it;
+ * bytes that all buffers may have together, and that were written to them. */
 void tg_gpu_lose(tg_gpu *gpu);
+extern uint64_t tg_gpu_memory_bytes, tg_gpu_written_bytes;
 
 #endif

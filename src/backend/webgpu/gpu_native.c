@@ -19,143 +19,11 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <time.h>
-#include <unistd.h>
-#include <webgpu.h>
 
-#include "backend/webgpu/gpu.h"
-#include "backend/webgpu/gpu_features.h"
+#include "backend/webgpu/gpu_native.h"
 #include "backend/webgpu/gpu_self_test.h"
-#include "base/str.h"
 #include "base/time.h"
-
-/* Every function that is called, without its prefix. */
-#define FUNCTIONS(X)                                                                               \
-    X(CreateInstance)                                                                              \
-    X(InstanceRequestAdapter)                                                                      \
-    X(InstanceProcessEvents)                                                                       \
-    X(InstanceRelease)                                                                             \
-    X(AdapterGetInfo)                                                                              \
-    X(AdapterInfoFreeMembers)                                                                      \
-    X(AdapterGetLimits)                                                                            \
-    X(AdapterHasFeature)                                                                           \
-    X(AdapterRequestDevice)                                                                        \
-    X(AdapterRelease)                                                                              \
-    X(DeviceGetQueue)                                                                              \
-    X(DevicePushErrorScope)                                                                        \
-    X(DevicePopErrorScope)                                                                         \
-    X(DeviceCreateBuffer)                                                                          \
-    X(DeviceCreateShaderModule)                                                                    \
-    X(DeviceCreateBindGroupLayout)                                                                 \
-    X(DeviceCreatePipelineLayout)                                                                  \
-    X(DeviceCreateComputePipeline)                                                                 \
-    X(DeviceCreateComputePipelineAsync)                                                            \
-    X(DeviceCreateBindGroup)                                                                       \
-    X(DeviceCreateCommandEncoder)                                                                  \
-    X(DeviceCreateQuerySet)                                                                        \
-    X(DeviceDestroy)                                                                               \
-    X(DeviceRelease)                                                                               \
-    X(QueueSubmit)                                                                                 \
-    X(QueueWriteBuffer)                                                                            \
-    X(QueueOnSubmittedWorkDone)                                                                    \
-    X(QueueRelease)                                                                                \
-    X(BufferMapAsync)                                                                              \
-    X(BufferGetConstMappedRange)                                                                   \
-    X(BufferUnmap)                                                                                 \
-    X(BufferDestroy)                                                                               \
-    X(BufferRelease)                                                                               \
-    X(CommandEncoderBeginComputePass)                                                              \
-    X(CommandEncoderCopyBufferToBuffer)                                                            \
-    X(CommandEncoderFinish)                                                                        \
-    X(CommandEncoderResolveQuerySet)                                                               \
-    X(CommandEncoderRelease)                                                                       \
-    X(CommandBufferRelease)                                                                        \
-    X(ComputePassEncoderSetPipeline)                                                               \
-    X(ComputePassEncoderSetBindGroup)                                                              \
-    X(ComputePassEncoderDispatchWorkgroups)                                                        \
-    X(ComputePassEncoderEnd)                                                                       \
-    X(ComputePassEncoderRelease)                                                                   \
-    X(ComputePipelineRelease)                                                                      \
-    X(BindGroupRelease)                                                                            \
-    X(BindGroupLayoutRelease)                                                                      \
-    X(PipelineLayoutRelease)                                                                       \
-    X(QuerySetRelease)                                                                             \
-    X(ShaderModuleRelease)
-
-typedef struct functions {
-#define MEMBER(name) WGPUProc##name name;
-    FUNCTIONS(MEMBER)
-#undef MEMBER
-} functions;
-
-/* Of one kind of object: numbers are places in a list from 1 on, and a freed one is taken again. So
- * whoever frees an object forgets its number; one that was kept may be another object's. */
-typedef struct list {
-    void **items;
-    size_t n, room;
-} list;
-
-/* What a callback leaves for whoever pumps. It must stay where it is until done, or the device
- * gone: on the stack of a pump, or in a pipeline or a reading, which are waited for before they go.
- */
-typedef struct answer {
-    tg_gpu *gpu;
-    bool done, ok;
-    void *object;
-    char text[512];
-} answer;
-
-typedef struct pipeline {
-    WGPUBindGroupLayout layout;
-    unsigned n_storage;
-    answer made; /* its object is the pipeline; where it failed, that stays */
-    char label[96];
-} pipeline;
-
-/* A reading on its way: what is read goes through a buffer that can be mapped. Buffers stay for the
- * next reading, so that a step makes none.
- *
- *     free, 0  --begin: copy, ask to map-->  number n  --end: pump, copy out, unmap-->  free, 0
- *     one that nobody ends becomes the oldest, and gives its place and its buffer up */
-enum { READINGS = TG_GPU_READINGS };
-typedef struct staging {
-    uint32_t number; /* of the reading; 0: free */
-    WGPUBuffer buffer;
-    size_t bytes;
-    answer mapped;
-} staging;
-
-struct tg_gpu {
-    tg_ctx *ctx;
-    void *library;
-    functions f;
-    WGPUInstance instance;
-    WGPUAdapter adapter;
-    WGPUDevice device;
-    WGPUQueue queue;
-    tg_gpu_info info;
-    list buffers, groups, pipelines;
-    tg_gpu_cache *cache; /* NULL: none */
-    staging readings[READINGS];
-    uint32_t last_reading;
-    uint64_t made;
-    bool lost;
-    size_t tried; /* of the usual libraries */
-    tg_gpu_names names;
-    WGPUFeatureName features[TG_GPU_FEATURES]; /* that the device is opened with */
-    size_t n_features;
-    char message[512]; /* of a lost device, or of the first error that nobody was asking for */
-};
-
-static void keep_text(char *to, size_t room, WGPUStringView text) {
-    size_t n = text.length == WGPU_STRLEN ? (text.data ? strlen(text.data) : 0) : text.length;
-    if (n >= room) n = room - 1;
-    if (n) memcpy(to, text.data, n);
-    to[n] = '\0';
-}
-
-static WGPUStringView view(const char *text) { return (WGPUStringView) { text, WGPU_STRLEN }; }
 
 static void sleep_us(long us) {
     const struct timespec t = { .tv_nsec = us * 1000 };
@@ -166,9 +34,7 @@ static void sleep_us(long us) {
  * looks without one, unless the processor that it would keep busy is the GPU's, too. */
 enum { AWAKE_MS = 3, BRIEF_SLEEPS_MS = 300 };
 
-/* Until the answer is there. Waits without a limit: a driver that hangs is ended by its watchdog,
- * which loses the device, and that is an answer. */
-static void pump(tg_gpu *g, const answer *a) {
+void tg_gpu_pump(tg_gpu *g, const answer *a) {
     const double begun_ms = tg_time_ms();
     for (unsigned looks = 0; !a->done && !g->lost; looks++) {
         g->f.InstanceProcessEvents(g->instance);
@@ -188,39 +54,11 @@ static tg_status lost(tg_gpu *g) {
 
 /* ------------------------------------------------------------------------------------ callbacks */
 
-static void keep(answer *a, bool ok, void *object, WGPUStringView text) {
-    a->ok = ok;
-    a->object = object;
-    keep_text(a->text, sizeof a->text, text);
-    a->done = true;
-}
-
-static void on_adapter(WGPURequestAdapterStatus status, WGPUAdapter adapter, WGPUStringView text,
-                       void *user, void *unused) {
-    (void)unused;
-    keep(user, status == WGPURequestAdapterStatus_Success, adapter, text);
-}
-
-static void on_device(WGPURequestDeviceStatus status, WGPUDevice device, WGPUStringView text,
-                      void *user, void *unused) {
-    (void)unused;
-    keep(user, status == WGPURequestDeviceStatus_Success, device, text);
-}
-
 /* On the thread that pumps, whichever of the library's own has compiled it. */
 static void on_pipeline(WGPUCreatePipelineAsyncStatus status, WGPUComputePipeline made,
                         WGPUStringView text, void *user, void *unused) {
     (void)unused;
     keep(user, status == WGPUCreatePipelineAsyncStatus_Success, made, text);
-}
-
-static void on_scope(WGPUPopErrorScopeStatus status, WGPUErrorType type, WGPUStringView text,
-                     void *user, void *unused) {
-    answer *a = user;
-    (void)unused;
-    a->ok = status == WGPUPopErrorScopeStatus_Success && type == WGPUErrorType_NoError;
-    if (!a->ok && !a->text[0]) keep_text(a->text, sizeof a->text, text);
-    a->done = true;
 }
 
 static void on_map(WGPUMapAsyncStatus status, WGPUStringView text, void *user, void *unused) {
@@ -233,27 +71,13 @@ static void on_idle(WGPUQueueWorkDoneStatus status, WGPUStringView text, void *u
     keep(user, status == WGPUQueueWorkDoneStatus_Success, NULL, text);
 }
 
-/* A device that was closed on purpose reports itself lost, too: then nobody looks. */
-static void on_lost(WGPUDevice const *device, WGPUDeviceLostReason reason, WGPUStringView text,
-                    void *user, void *unused) {
-    tg_gpu *g = user;
-    (void)device;
-    (void)reason;
+void tg_gpu_on_scope(WGPUPopErrorScopeStatus status, WGPUErrorType type, WGPUStringView text,
+                     void *user, void *unused) {
+    answer *a = user;
     (void)unused;
-    g->lost = true;
-    char why[400];
-    keep_text(why, sizeof why, text);
-    snprintf(g->message, sizeof g->message, "the device was lost: %s", why);
-}
-
-/* An error outside of a scope belongs to a submit or a write; the next call reports it. */
-static void on_error(WGPUDevice const *device, WGPUErrorType type, WGPUStringView text, void *user,
-                     void *unused) {
-    tg_gpu *g = user;
-    (void)device;
-    (void)type;
-    (void)unused;
-    if (!g->message[0]) keep_text(g->message, sizeof g->message, text);
+    a->ok = status == WGPUPopErrorScopeStatus_Success && type == WGPUErrorType_NoError;
+    if (!a->ok && !a->text[0]) keep_text(a->text, sizeof a->text, text);
+    a->done = true;
 }
 
 /* Scopes around the making of an object: the inner one for memory, the outer one for the rest. They
@@ -267,15 +91,17 @@ static void begin_making(tg_gpu *g) {
 static tg_status end_making(tg_gpu *g, const char *what, const char *label, size_t bytes) {
     answer memory = { .gpu = g }, validation = { .gpu = g };
     const WGPUPopErrorScopeCallbackInfo ask[] = {
-        { .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_scope, .userdata1 = &memory },
         { .mode = WGPUCallbackMode_AllowProcessEvents,
-          .callback = on_scope,
+          .callback = tg_gpu_on_scope,
+          .userdata1 = &memory },
+        { .mode = WGPUCallbackMode_AllowProcessEvents,
+          .callback = tg_gpu_on_scope,
           .userdata1 = &validation },
     };
     g->f.DevicePopErrorScope(g->device, ask[0]);
-    pump(g, &memory);
+    tg_gpu_pump(g, &memory);
     if (!g->lost) g->f.DevicePopErrorScope(g->device, ask[1]);
-    pump(g, &validation);
+    tg_gpu_pump(g, &validation);
     if (g->lost) return lost(g);
     g->made++;
     /* wgpu-native calls it an error of validation. */
@@ -315,264 +141,6 @@ static void *list_at(const list *l, uint32_t number) {
     return number && number <= l->n ? l->items[number - 1] : NULL;
 }
 
-/* -------------------------------------------------------------------------------------- opening */
-
-enum { PATH_BYTES = 4096 };
-
-/* The newest first. */
-static const char *const usual[] = { "libwebgpu_dawn.so", "libwebgpu_wrapper.so",
-                                     "libwgpu_native.so", "libwgpu_native-release.so" };
-enum { N_USUAL = sizeof usual / sizeof *usual };
-
-/* This one of the usual names in a folder, which ends with a slash; "" is where the system looks.
- */
-static bool open_in(tg_gpu *g, const char *folder) {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%.*s%s", PATH_BYTES - 64, folder, usual[g->tried]);
-    g->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    snprintf(g->info.library, sizeof g->info.library, "%.127s", path);
-    return g->library != NULL;
-}
-
-/* Beside the program, and where tools/setup.sh puts them as seen from build/. */
-static bool open_near_program(tg_gpu *g) {
-    char folder[PATH_BYTES];
-    const ssize_t n = readlink("/proc/self/exe", folder, sizeof folder - 32);
-    if (n <= 0) return false;
-    folder[n] = '\0';
-    char *const name = strrchr(folder, '/') + 1;
-    *name = '\0';
-    if (open_in(g, folder)) return true;
-    strcpy(name, "../.cache/webgpu/");
-    return open_in(g, folder);
-}
-
-/* The next of the usual ones that is there, wherever it lies. */
-static bool open_usual(tg_gpu *g) {
-    bool found = false;
-    for (; !found && g->tried < N_USUAL; g->tried++)
-        found = open_near_program(g) || open_in(g, ".cache/webgpu/") || open_in(g, "");
-    return found;
-}
-
-/* Older libraries have functions of the same names whose structures are laid out otherwise, and end
- * the process when they are called. wgpu-native tells its version, a byte a part; of others, what
- * webgpu.h had before it was made a standard tells. */
-static tg_status want_version(tg_gpu *g) {
-    enum { WGPU_NATIVE = 29 };
-    uint32_t (*version)(void) = NULL;
-    void *symbol = dlsym(g->library, "wgpuGetVersion");
-    memcpy(&version, &symbol, sizeof symbol);
-    g->names.dawn = !version; /* which only wgpu-native has */
-    const bool is_old = version && version() >> 24 < WGPU_NATIVE;
-    if (!is_old && !dlsym(g->library, "wgpuAdapterEnumerateFeatures")) return TG_OK;
-    return tg_fail(g->ctx, TG_E_DEVICE,
-                   "%s: want wgpu-native %d or later, or a Dawn of 2025 or later, have one that "
-                   "speaks another version of webgpu.h: tools/setup.sh fetches both",
-                   g->info.library, WGPU_NATIVE);
-}
-
-/* The library that TG_WEBGPU_LIB names, else the first of the usual ones. */
-static tg_status open_library(tg_gpu *g, const char *named) {
-    if (named) {
-        g->library = dlopen(named, RTLD_NOW | RTLD_LOCAL);
-        snprintf(g->info.library, sizeof g->info.library, "%s", named);
-        if (!g->library)
-            return tg_fail(g->ctx, TG_E_DEVICE, "TG_WEBGPU_LIB: want a WebGPU library, have %s",
-                           dlerror());
-    } else if (!open_usual(g)) {
-        return tg_fail(g->ctx, TG_E_DEVICE,
-                       "webgpu: want a WebGPU library (Dawn or wgpu-native), have none beside the "
-                       "program, in .cache/webgpu or in the system: run tools/setup.sh, or set "
-                       "TG_WEBGPU_LIB to the path of one");
-    }
-    return TG_OK;
-}
-
-static tg_status look_up_functions(tg_gpu *g) {
-    TG_TRY(want_version(g));
-    void *symbol = NULL;
-#define LOOK_UP(name)                                                                              \
-    symbol = dlsym(g->library, "wgpu" #name);                                                      \
-    if (!symbol)                                                                                   \
-        return tg_fail(g->ctx, TG_E_DEVICE,                                                        \
-                       "%s: want the function wgpu" #name ", have none: it "                       \
-                       "speaks another version of webgpu.h",                                       \
-                       g->info.library);                                                           \
-    memcpy(&g->f.name, &symbol, sizeof symbol);
-    FUNCTIONS(LOOK_UP)
-#undef LOOK_UP
-    return TG_OK;
-}
-
-static const char *api_name(WGPUBackendType type) {
-    switch (type) {
-    case WGPUBackendType_Vulkan: return "Vulkan";
-    case WGPUBackendType_Metal: return "Metal";
-    case WGPUBackendType_D3D12: return "D3D12";
-    case WGPUBackendType_D3D11: return "D3D11";
-    case WGPUBackendType_OpenGL: return "OpenGL";
-    case WGPUBackendType_OpenGLES: return "OpenGL ES";
-    default: return "unknown";
-    }
-}
-
-/* By its own word, or by name: some drivers of the CPU call themselves a GPU. */
-static bool is_software(const WGPUAdapterInfo *info, const char *name) {
-    static const char *const known[] = { "llvmpipe", "SwiftShader", "swiftshader", "WARP",
-                                         "Basic Render" };
-    if (info->adapterType == WGPUAdapterType_CPU) return true;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strstr(name, known[i])) return true;
-    return false;
-}
-
-#define NO_ADAPTER                                                                                  \
-    "%s: want an adapter, have none (%s): a driver and its loader are needed, on Linux libvulkan1 " \
-    "and the driver of the card"
-
-static tg_status open_adapter(tg_gpu *g) {
-    answer a = { .gpu = g };
-    dawn_toggles toggles = tg_gpu_toggles(g->names);
-    WGPUChainedStruct *const chain = toggles.n_on ? &toggles.chain : NULL;
-    const WGPUInstanceDescriptor instance = { .nextInChain = chain };
-    const WGPURequestAdapterOptions options = { .nextInChain = chain,
-                                                .featureLevel = WGPUFeatureLevel_Core,
-                                                .powerPreference =
-                                                    WGPUPowerPreference_HighPerformance };
-    g->instance = g->f.CreateInstance(&instance);
-    if (!g->instance)
-        return tg_fail(g->ctx, TG_E_DEVICE, "%s: want an instance, have none", g->info.library);
-    g->f.InstanceRequestAdapter(
-        g->instance, &options,
-        (WGPURequestAdapterCallbackInfo) {
-            .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_adapter, .userdata1 = &a });
-    pump(g, &a);
-    if (!a.ok) return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, a.text);
-    g->adapter = a.object;
-    WGPUAdapterInfo info = { 0 };
-    g->f.AdapterGetInfo(g->adapter, &info);
-    keep_text(g->info.adapter, sizeof g->info.adapter, info.device);
-    keep_text(g->info.driver, sizeof g->info.driver, info.description);
-    snprintf(g->info.api, sizeof g->info.api, "%s", api_name(info.backendType));
-    g->info.software = is_software(&info, g->info.adapter);
-    const bool null = info.backendType == WGPUBackendType_Null;
-    g->f.AdapterInfoFreeMembers(info);
-    /* Dawn's stand-in where there is no driver takes everything and computes nothing. */
-    if (null)
-        return tg_fail(g->ctx, TG_E_DEVICE, NO_ADAPTER, g->info.library, "no driver was found");
-    const tg_gpu_ask ask = { g->f.AdapterHasFeature, g->f.AdapterGetInfo,
-                             g->f.AdapterInfoFreeMembers };
-    g->n_features = tg_gpu_features_find(&ask, g->adapter, g->names, &g->info, g->features);
-    return TG_OK;
-}
-
-/* All that the adapter has: its limits, and the features that some kernel may use. */
-static tg_status open_device(tg_gpu *g) {
-    const bool minimum = tg_gpu_wants_minimum();
-    WGPULimits limits = { 0 };
-    g->f.AdapterGetLimits(g->adapter, &limits);
-    limits.nextInChain = NULL;
-    TG_TRY(tg_gpu_read_limits(g->ctx, &limits, &g->info));
-    answer a = { .gpu = g };
-    dawn_toggles toggles = tg_gpu_toggles(g->names);
-    if (g->names.dawn && !g->cache) g->cache = tg_gpu_cache_open("webgpu.cache");
-    tg_gpu_cache_room room;
-    toggles.chain.next = tg_gpu_chain_cache(g->library, g->cache, &room);
-    const WGPUDeviceDescriptor want = {
-        .nextInChain = toggles.n_on ? &toggles.chain : NULL,
-        .label = view("tinygpt"),
-        .requiredFeatureCount = g->n_features,
-        .requiredFeatures = g->features,
-        .requiredLimits = minimum ? NULL : &limits,
-        .deviceLostCallbackInfo = { .mode = WGPUCallbackMode_AllowProcessEvents,
-                                    .callback = on_lost,
-                                    .userdata1 = g },
-        .uncapturedErrorCallbackInfo = { .callback = on_error, .userdata1 = g },
-    };
-    g->f.AdapterRequestDevice(
-        g->adapter, &want,
-        (WGPURequestDeviceCallbackInfo) {
-            .mode = WGPUCallbackMode_AllowProcessEvents, .callback = on_device, .userdata1 = &a });
-    pump(g, &a);
-    if (!a.ok)
-        return tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: want a device, have none: %s", g->info.adapter,
-                       a.text);
-    g->device = a.object;
-    g->queue = g->f.DeviceGetQueue(g->device);
-    return TG_OK;
-}
-
-/* Queries of timestamps need the feature: do they come with the number that was asked for? */
-static bool numbers_hold(tg_gpu *g) {
-    const WGPUQuerySetDescriptor d = { .type = WGPUQueryType_Timestamp, .count = 2 };
-    answer a = { .gpu = g };
-    if (!g->info.timestamps) return true;
-    g->f.DevicePushErrorScope(g->device, WGPUErrorFilter_Validation);
-    WGPUQuerySet set = g->f.DeviceCreateQuerySet(g->device, &d);
-    g->f.DevicePopErrorScope(
-        g->device, (WGPUPopErrorScopeCallbackInfo) { .mode = WGPUCallbackMode_AllowProcessEvents,
-                                                     .callback = on_scope,
-                                                     .userdata1 = &a });
-    pump(g, &a);
-    if (set) g->f.QuerySetRelease(set);
-    return a.ok;
-}
-
-/* All but the library. A device that is closed on purpose is not lost. */
-static void close_device(tg_gpu *g) {
-    if (g->queue) g->f.QueueRelease(g->queue);
-    if (g->device) {
-        g->f.DeviceDestroy(g->device);
-        g->f.DeviceRelease(g->device);
-    }
-    if (g->adapter) g->f.AdapterRelease(g->adapter);
-    if (g->instance) g->f.InstanceRelease(g->instance);
-    g->queue = NULL;
-    g->device = NULL;
-    g->adapter = NULL;
-    g->instance = NULL;
-    g->lost = false;
-    g->message[0] = '\0';
-}
-
-static tg_status open_gpu(tg_gpu *g) {
-    TG_TRY(look_up_functions(g));
-    /* A function of the standard header tells which numbers are the likely ones. */
-    g->names.before = g->names.dawn && !dlsym(g->library, "wgpuGetInstanceFeatures");
-    tg_status s = open_adapter(g);
-    if (s == TG_OK) s = open_device(g);
-    if (s != TG_OK || numbers_hold(g)) return s;
-    close_device(g);
-    g->names.before = !g->names.before;
-    TG_TRY(open_adapter(g));
-    return open_device(g);
-}
-
-/* A newer library takes fewer drivers than an older one does: where the first that is there finds
- * no adapter, the next one is asked. */
-tg_status tg_gpu_open(tg_ctx *ctx, tg_gpu **out) {
-    const char *named = getenv("TG_WEBGPU_LIB");
-    const bool any = !named || !named[0];
-    tg_gpu *g = tg_alloc(&ctx->mem, sizeof *g);
-    *out = NULL;
-    if (!g) return tg_fail_memory(ctx, "GPU", sizeof *g);
-    *g = (tg_gpu) { .ctx = ctx };
-    tg_status s = open_library(g, any ? NULL : named);
-    if (s == TG_OK) s = open_gpu(g);
-    while (s == TG_E_DEVICE && any && open_usual(g)) {
-        tg_say(ctx, TG_LOG_WARNING, "%s; %s is tried instead", ctx->message, g->info.library);
-        tg_ctx_clear(ctx);
-        close_device(g);
-        s = open_gpu(g);
-    }
-    if (s == TG_OK)
-        *out = g;
-    else
-        tg_gpu_close(g);
-    return s;
-}
-
 const tg_gpu_info *tg_gpu_get_info(const tg_gpu *g) { return &g->info; }
 uint64_t tg_gpu_objects_made(const tg_gpu *g) { return g->made; }
 bool tg_gpu_lost(const tg_gpu *g) { return g->lost; }
@@ -585,6 +153,8 @@ void tg_gpu_lose(tg_gpu *g) {
     g->lost = true;
     if (!g->message[0]) snprintf(g->message, sizeof g->message, "the device was lost: destroyed");
 }
+
+uint64_t tg_gpu_memory_bytes = UINT64_MAX, tg_gpu_written_bytes = 0;
 #endif
 
 /* -------------------------------------------------------------------------------------- buffers */
@@ -598,6 +168,12 @@ static tg_status make_buffer(tg_gpu *g, const char *label, size_t bytes, WGPUBuf
                        "GPU %s: buffer %s: want %zu bytes, a buffer has at most %" PRIu64
                        ": lower the batch or take a smaller model",
                        g->info.adapter, label, bytes, g->info.max_buffer_bytes);
+#ifdef TG_TEST_HOOKS
+    if (bytes > tg_gpu_memory_bytes)
+        return tg_fail(g->ctx, TG_E_MEMORY, "GPU %s: no memory for buffer %s", g->info.adapter,
+                       label);
+    tg_gpu_memory_bytes -= tg_gpu_memory_bytes == UINT64_MAX ? 0 : bytes;
+#endif
     const WGPUBufferDescriptor d = { .label = view(label), .usage = usage, .size = bytes };
     begin_making(g);
     *out = g->f.DeviceCreateBuffer(g->device, &d);
@@ -654,7 +230,7 @@ tg_status tg_gpu_settle(tg_gpu *g) {
     TG_TRY(check(g));
     for (uint32_t i = 1; i <= g->pipelines.n; i++) {
         pipeline *p = list_at(&g->pipelines, i);
-        if (p) pump(g, &p->made);
+        if (p) tg_gpu_pump(g, &p->made);
         if (g->lost) return lost(g);
         if (!p || p->made.ok) continue;
         tg_fail(g->ctx, TG_E_DEVICE, "GPU %s: pipeline %s: %s", g->info.adapter, p->label,
@@ -669,6 +245,9 @@ tg_status tg_gpu_settle(tg_gpu *g) {
 
 tg_status tg_gpu_write(tg_gpu *g, uint32_t buffer, size_t offset, const void *bytes, size_t n) {
     TG_TRY(check(g));
+#ifdef TG_TEST_HOOKS
+    tg_gpu_written_bytes += n;
+#endif
     g->f.QueueWriteBuffer(g->queue, list_at(&g->buffers, buffer), offset, bytes, n);
     return TG_OK;
 }
@@ -739,7 +318,7 @@ tg_status tg_gpu_read_end(tg_gpu *g, uint32_t reading, const tg_gpu_piece *piece
     if (!s || !reading)
         return tg_fail(g->ctx, TG_E_INTERNAL, "GPU %s: reading %u is not on its way",
                        g->info.adapter, reading);
-    pump(g, &s->mapped);
+    tg_gpu_pump(g, &s->mapped);
     if (g->lost) return lost(g);
     if (!s->mapped.ok) {
         s->number = 0;
@@ -979,7 +558,7 @@ tg_status tg_gpu_wait(tg_gpu *g) {
         g->queue, (WGPUQueueWorkDoneCallbackInfo) { .mode = WGPUCallbackMode_AllowProcessEvents,
                                                     .callback = on_idle,
                                                     .userdata1 = &a });
-    pump(g, &a);
+    tg_gpu_pump(g, &a);
     return check(g);
 }
 
@@ -989,7 +568,7 @@ void tg_gpu_close(tg_gpu *g) {
     for (uint32_t i = 1; i <= g->pipelines.n; i++) pipeline_free(g, list_at(&g->pipelines, i));
     for (uint32_t i = 1; i <= g->buffers.n; i++) tg_gpu_buffer_free(g, i);
     for (size_t i = 0; i < READINGS; i++) staging_deinit(g, &g->readings[i]);
-    close_device(g);
+    tg_gpu_close_device(g);
     tg_gpu_cache_close(g->cache);
     const tg_mem mem = g->ctx->mem;
     tg_free(&mem, g->buffers.items, g->buffers.room * sizeof(void *));

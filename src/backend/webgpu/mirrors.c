@@ -69,11 +69,13 @@ static tg_status make_mirrors(tg_mirrors *w, const tg_plan *plan, const bool *wr
         const tg_bound_state *s = &plan->states[i];
         if (!lacks_mirror(w, plan, written, i, which)) continue;
         TG_TRY(new_mirror(w, &m));
-        *m = (tg_mirror) {
-            .host = s->data, .bytes = s->bytes, .buffer = buffer, .at = at, .fresh = true
-        };
+        *m = (tg_mirror) { .host = s->data,
+                           .bytes = s->bytes,
+                           .buffer = buffer,
+                           .at = at,
+                           .fresh = true,
+                           .empty = true };
         at += round_up(s->bytes);
-        TG_TRY(tg_bring_up(w, buffer, m->at, s->data, s->bytes));
     }
     return TG_OK;
 }
@@ -95,9 +97,47 @@ static tg_status reserve(tg_mirrors *w, const tg_plan *plan, const bool *written
     return TG_OK;
 }
 
+/* There was no memory for all: what was made now goes, and what would fit is said. */
+static tg_status say_what_fits(tg_mirrors *w, const tg_plan *plan, const bool *written) {
+    uint64_t bytes[2] = { 0 }, elems = 0, room = 0;
+    for (size_t i = 0; i < plan->n_states; i++) {
+        const tg_mirror *m = tg_mirrors_find(w, plan->states[i].data);
+        bytes[written[i]] += plan->states[i].bytes;
+        if (!written[i]) elems += tg_type_elems(&plan->states[i].value->type);
+        if (m) room += m->bytes;
+    }
+    for (size_t i = 0; i < w->n; i++)
+        if (w->list[i].buffer && w->list[i].empty) tg_mirrors_free_one(w, &w->list[i]);
+    const char *const adapter = tg_gpu_get_info(w->gpu)->adapter;
+    tg_ctx_clear(w->ctx); /* of the buffer that was refused */
+    if (bytes[0] < room || elems == 0)
+        return tg_fail(w->ctx, TG_E_MEMORY,
+                       "GPU %s: want %" PRIu64 " bytes for what is only read and %" PRIu64
+                       " for what a run writes (keys and values, moments), have room for %" PRIu64
+                       " in all, and uploaded none: lower the context or the batch",
+                       adapter, bytes[0], bytes[1], room);
+    return tg_fail(w->ctx, TG_E_MEMORY,
+                   "GPU %s: want %" PRIu64 " bytes for weights of %.1f bits each, have room for "
+                   "%" PRIu64 " and uploaded none: take a smaller model, or weights of %.1f bits "
+                   "(tinygpt convert --dtype)",
+                   adapter, bytes[0], 8.0 * (double)bytes[0] / (double)elems, room,
+                   8.0 * (double)room / (double)elems);
+}
+
+/* Memory for all comes first: what does not fit is said before anything is uploaded. A page learns
+ * it later (settle of webgpu.c). */
 tg_status tg_mirrors_reserve(tg_mirrors *w, const tg_plan *plan, const bool *written) {
-    TG_TRY(reserve(w, plan, written, false));
-    return reserve(w, plan, written, true);
+    tg_status s = reserve(w, plan, written, false);
+    if (s == TG_OK) s = reserve(w, plan, written, true);
+    if (s == TG_E_MEMORY && !tg_gpu_lost(w->gpu)) return say_what_fits(w, plan, written);
+    TG_TRY(s);
+    for (size_t i = 0; i < w->n; i++) {
+        tg_mirror *m = &w->list[i];
+        if (!m->buffer || !m->empty) continue;
+        TG_TRY(tg_bring_up(w, m->buffer, m->at, m->host, m->bytes));
+        m->empty = false;
+    }
+    return TG_OK;
 }
 
 /* The part of a mirror that [p, p + bytes) meets, as offsets in it. */

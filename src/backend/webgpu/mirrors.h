@@ -24,6 +24,7 @@ typedef struct tg_mirror {
     uint32_t buffer;  /* 0: a free entry. Others may have their bytes in it, too */
     size_t at;        /* where in it */
     bool fresh;       /* whether there was memory for it is not known yet */
+    bool empty;       /* the host's bytes are not in it yet */
     unsigned version; /* of the GPU's copy */
     unsigned held;    /* the one that the host has as well */
     tg_descent down;
@@ -46,7 +47,8 @@ static inline bool tg_bytes_meet(const char *a, size_t a_bytes, const char *b, s
 /* Of the block that begins at host; NULL: there is none. */
 tg_mirror *tg_mirrors_find(tg_mirrors *w, const void *host);
 /* Mirrors of all states of the plan, filled where they are new. written [n_states]: what a run
- * writes. */
+ * writes. E_MEMORY: nothing was uploaded, none of the new ones is left, and the message says what
+ * would fit. */
 tg_status tg_mirrors_reserve(tg_mirrors *w, const tg_plan *plan, const bool *written);
 void tg_mirrors_free_one(tg_mirrors *w, tg_mirror *m);
 /* The host's bytes become the GPU's, or the other way round; see tg_backend. */
