@@ -7,6 +7,7 @@
 
 #include "format.h"
 #include "last_error.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -194,6 +195,7 @@ tg_status tg_app_context(tg_app *app, unsigned threads, const char *more_levers,
 
 /* A failed context is kept until its message is out, and freed by tg_app_end. */
 int tg_app_open(tg_app *app) {
+    tg_signals_install_default();
     const tg_status status = tg_app_context(app, 0, "", &app->ctx);
     if (status != TG_OK) {
         const int code = tg_app_failed(app, app->ctx, status, TG_WORKING);

@@ -565,6 +565,12 @@ static int begin(chat *c) {
             c->now.answers = 0;
         }
     }
+    /* Found out now, and not at the end of the conversation. */
+    if (v->session) {
+        const tg_output_rule session = { .kind = TG_OUTPUT_SESSION };
+        const tg_status s = tg_output_check(c->app->ctx, v->session, &session);
+        if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
+    }
     if (!v->system || tg_talk_set_system(&c->talk, v->system, strlen(v->system)))
         return TG_ARGS_GO_ON;
     tg_app_error(c->app, "not enough memory for the system's turn");

@@ -174,7 +174,7 @@ static const tg_option show_options[] = {
     TG_INT("--sample-tokens", values, sample_tokens, 1, 100000, "N", "length of a sample"),
     TG_FLAG("--quiet", values, quiet, "print warnings and errors only"),
     TG_FLAG("--force", values, force,
-            "start even if memory or disk will not do, and replace files of other kinds"),
+            "start even if memory or disk will not do, and over other runs and files"),
 };
 
 /* Behind the options in --help; printed to the same stream, standard output. */
@@ -427,16 +427,20 @@ static int want_writable(tg_app *app, const char *option, const char *path,
     return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_READING);
 }
 
-/* The save and the best weights, which replace nothing but runs and models, unless it is the run
- * that is resumed: of that the file may be damaged, and its .prev the one that counts. */
+/* The save and the best weights, which replace nothing, unless it is the run that is resumed: of
+ * that the file may be damaged, and its .prev the one that counts. */
 static int want_saves(tg_app *app, const values *v, files *f) {
     const tg_output_rule model = { .kind = TG_OUTPUT_MODEL };
     const bool same = v->resume && tg_app_same_file(v->resume, f->out);
+    char prev[PATH_BYTES + 8];
+    snprintf(prev, sizeof prev, "%s.prev", f->out);
     int code = want_writable(app, "--out", f->out, same ? NULL : &model);
     if (code == TG_ARGS_GO_ON) code = want_writable(app, "the best weights", f->best, &model);
+    if (code == TG_ARGS_GO_ON && !same) code = tg_trainrun_over(app, f->out, f->best, v->force);
     if (code != TG_ARGS_GO_ON) return code;
     const tg_status s = tg_lock_new(app->ctx, f->out, &f->lock);
-    return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_READING);
+    if (s != TG_OK) return tg_app_failed(app, app->ctx, s, TG_READING);
+    return same ? want_writable(app, "the save before", prev, &model) : TG_ARGS_GO_ON;
 }
 
 /*
@@ -470,18 +474,6 @@ static int choose_files(tg_app *app, const values *v, files *f) {
         snprintf(f->svg, sizeof f->svg, "%s", v->svg);
         if (code == TG_ARGS_GO_ON) code = want_writable(app, "--svg", v->svg, &tg_output_picture);
     }
-    /* A warning and no question: the program must run without anybody there to answer, and nothing
-     * is lost at once, as the old file becomes .prev. */
-    if (code == TG_ARGS_GO_ON && v->out && !v->resume) {
-        FILE *old = fopen(v->out, "rb");
-        if (old) {
-            fclose(old);
-            tg_app_warn(app,
-                        "%s exists: the first save moves it to %s.prev, the second one "
-                        "replaces it",
-                        v->out, v->out);
-        }
-    }
     return code;
 }
 
@@ -506,22 +498,26 @@ static int refuse_text(tg_app *app, const char *what, const tg_args_list *texts,
 
 /*
  * Refuses an output that would land on an input or on another output, by whatever name or link.
- * --out over --resume is the usual case, and over --from it has been warned of: only what is
- * written beside the saves may not touch those.
+ * A save replaces what it came from only where it goes on with it: --out over --resume. Of the
+ * saves' own files some may be links to each other after a kill, so that FILE.prev is FILE.
  */
 static int refuse_collisions(tg_app *app, const values *v, const files *f) {
-    char prev[PATH_BYTES + 8];
+    char prev[PATH_BYTES + 8], best_prev[PATH_BYTES + 8];
     snprintf(prev, sizeof prev, "%s.prev", f->out);
+    snprintf(best_prev, sizeof best_prev, "%s.prev", f->best);
     const named_file list[] = {
         { "--from", v->from, false },
+        { "--tokenizer", v->tokenizer, false },
         { "--resume", v->resume, false },
         { "--out", f->out, true },
         { "the save before", f->out[0] ? prev : "", true },
         { "the best weights", f->best, true },
+        { "the best weights before", f->best[0] ? best_prev : "", true },
         { "--svg", f->svg, true },
         { "--log", v->log, true },
     };
-    enum { N_FILES = sizeof list / sizeof list[0], OUT = 2 };
+    enum { N_FILES = sizeof list / sizeof list[0], RESUME = 2, OUT = 3, OF_A_SAVE = 4 };
+    const bool same = v->resume && f->out[0] && tg_app_same_file(v->resume, f->out);
     for (int i = OUT; i < N_FILES; i++) {
         int code = refuse_text(app, "--data", &v->data, &list[i]);
         if (code == TG_ARGS_GO_ON) code = refuse_text(app, "--val-data", &v->val_data, &list[i]);
@@ -530,8 +526,7 @@ static int refuse_collisions(tg_app *app, const values *v, const files *f) {
     for (int i = 0; i < N_FILES; i++) {
         for (int j = i + 1; j < N_FILES; j++) {
             const named_file *a = &list[i], *b = &list[j];
-            /* The files of one save may be links to each other after a kill. */
-            const bool of_a_save = j >= OUT && j <= OUT + 2;
+            const bool of_a_save = j >= OUT && j < OUT + OF_A_SAVE && i >= (same ? RESUME : OUT);
             if (!b->written || of_a_save || !a->path || !b->path || !a->path[0] || !b->path[0] ||
                 !tg_app_same_file(a->path, b->path))
                 continue;
@@ -795,6 +790,16 @@ static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options
     return check_room(app, v, &disk_only, p->files.out, disk_free);
 }
 
+/* Asked again, since only now it is known what was read: folders and parts of models, too. */
+static int want_unread(tg_app *app, const values *v, const files *f) {
+    const tg_output_rule model = { .kind = TG_OUTPUT_MODEL };
+    const bool same = v->resume && tg_app_same_file(v->resume, f->out);
+    const int code =
+        f->out[0] && !same ? want_writable(app, "--out", f->out, &model) : TG_ARGS_GO_ON;
+    if (code != TG_ARGS_GO_ON || !f->best[0]) return code;
+    return want_writable(app, "the best weights", f->best, &model);
+}
+
 /* Last of the preparations: a new run replaces the file, so nothing may fail behind it. */
 static int open_log(tg_app *app, const values *v, parts *p) {
     if (!v->log) return TG_ARGS_GO_ON;
@@ -841,7 +846,8 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
         const char *source = from ? tg_app_file_read(model, from, prev, sizeof prev) : NULL;
         print_plan(app, source, &p->config, o, &forecast, p->files.out, disk_free);
     }
-    return open_log(app, v, p);
+    code = want_unread(app, v, &p->files);
+    return code == TG_ARGS_GO_ON ? open_log(app, v, p) : code;
 }
 
 /* From plan to loop: a tg_trainrun borrows all that p owns, but for the log. A log that could not

@@ -11,6 +11,7 @@
 
 #include "bench.h"
 #include "format.h"
+#include "signals.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -186,10 +187,12 @@ void tg_doctor_files(tg_doctor *d, const char *folder) {
         tg_doctor_failed(d, d->app->ctx, status, "a training run");
         return;
     }
+    tg_signals_drop(path);
     check_resume(d, &rig, path);
     check_damage(d, path);
     tg_rig_close(&rig);
     unlink(path);
+    tg_signals_drop(NULL);
     snprintf(other, sizeof other, "%s.prev", path);
     unlink(other);
 }

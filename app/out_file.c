@@ -54,6 +54,7 @@ tg_status tg_outfile_publish(tg_outfile *f) {
 tg_status tg_outfile_commit(tg_outfile *f) {
     if (f->file) fclose(f->file);
     const tg_status s = tg_writer_commit(f->writer);
+    tg_lock_free(f->lock);
     *f = (tg_outfile) { .ctx = f->ctx };
     return s;
 }
@@ -61,5 +62,6 @@ tg_status tg_outfile_commit(tg_outfile *f) {
 void tg_outfile_abort(tg_outfile *f) {
     if (f->file) fclose(f->file);
     tg_writer_abort(f->writer);
+    tg_lock_free(f->lock);
     *f = (tg_outfile) { .ctx = f->ctx };
 }

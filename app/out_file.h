@@ -17,7 +17,8 @@
 typedef struct tg_outfile {
     tg_context *ctx;
     tg_writer *writer;
-    FILE *file; /* NULL: closed */
+    FILE *file;    /* NULL: closed */
+    tg_lock *lock; /* of a file that grows; NULL: none */
 } tg_outfile;
 
 /* What the program's own files begin with, which is how the next run knows them; train_log.c has

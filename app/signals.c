@@ -55,6 +55,30 @@ static void handle(int number) {
     sigaction(number, &action, NULL);
 }
 
+static const char *volatile leftover;
+
+void tg_signals_drop(const char *path) { leftover = path; }
+
+/* SA_RESETHAND: the signal that is raised here ends the process as it would have done without us.
+ */
+static void on_default(int number) {
+    tg_drop_temporary_files();
+    if (leftover) (void)unlink(leftover);
+    raise(number);
+}
+
+void tg_signals_install_default(void) {
+    for (int i = 0; i < N_NUMBERS; i++) {
+        struct sigaction action;
+        if (sigaction(numbers[i], NULL, &action) != 0 || action.sa_handler != SIG_DFL) continue;
+        memset(&action, 0, sizeof action);
+        action.sa_handler = on_default;
+        action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
+        sigfillset(&action.sa_mask);
+        sigaction(numbers[i], &action, NULL);
+    }
+}
+
 void tg_signals_install(void) {
     for (int i = 0; i < N_NUMBERS; i++) {
         struct sigaction before;

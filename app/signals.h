@@ -15,6 +15,12 @@
 
 void tg_signals_install(void);
 
+/* For commands that have nothing to save: a signal ends them at once, and takes the temporary files
+ * with it, and the file that was named last (NULL: none; borrowed). tg_app_open installs it; the
+ * others take its place. */
+void tg_signals_install_default(void);
+void tg_signals_drop(const char *path);
+
 /* For work that would be lost, and looks at the flag often: a second signal does not end it at once
  * either. In conversations SIGINT can be forgotten, so that the next one is a first one again; the
  * others end the conversation (_final). */

@@ -421,6 +421,15 @@ static void remove_previous(const char *path, const struct stat *old) {
         unlink(previous);
 }
 
+/* Of two runs that write one log the later one would take the name from the other; a FIFO or a
+ * device is nobody's alone. */
+static tg_status lock(tg_context *ctx, const char *path, tg_lock **out) {
+    struct stat info;
+    *out = NULL;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return TG_OK;
+    return tg_lock_new(ctx, path, out);
+}
+
 /* Written anew beside the old one and published when it has what is kept: a log is never half cut.
  */
 tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_done,
@@ -428,7 +437,12 @@ tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_don
     const tg_logform form = tg_trainlog_form(path);
     struct stat old;
     const bool continued = steps_done > 0 && stat(path, &old) == 0;
-    tg_status s = open_by_rule(ctx, path, form, out);
+    tg_lock *mine;
+    *out = (tg_outfile) { .ctx = ctx };
+    tg_status s = lock(ctx, path, &mine);
+    if (s != TG_OK) return s;
+    s = open_by_rule(ctx, path, form, out);
+    out->lock = mine;
     if (s != TG_OK) return s;
     if (!take_over(path, form, steps_done, out->file)) return TG_E_IO;
     s = tg_outfile_publish(out);

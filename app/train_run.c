@@ -77,6 +77,27 @@ static bool save(tg_trainrun *run) {
     return fine;
 }
 
+/* A second save replaces what the first one has moved to .prev, so of the other run nothing would
+ * be left. Forced, these words are a warning, and of best weights without a run: a run that was
+ * killed before its first save leaves such. */
+int tg_trainrun_over(tg_app *app, const char *out, const char *best, bool force) {
+    const bool other = tg_app_file_bytes(out) > 0;
+    if (other && !force) {
+        tg_app_error(app,
+                     "--out: %s exists, and the second save would be the end of it: choose another "
+                     "name, go on with that run (--resume), or start over it (--force)",
+                     out);
+        return TG_EXIT_USAGE;
+    }
+    const char *path = other ? out : best;
+    if (tg_app_file_bytes(path) > 0)
+        tg_app_warn(app,
+                    "%s exists: the first save moves it to %s.prev, the second one "
+                    "replaces it",
+                    path, path);
+    return TG_ARGS_GO_ON;
+}
+
 /* -------------------------------------------------------------------------------------- sampling
  */
 

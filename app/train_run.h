@@ -51,4 +51,8 @@ typedef struct tg_trainrun {
 /* Runs to the end; returns the exit code of the program. */
 int tg_trainrun_go(tg_trainrun *run);
 
+/* Whether a run may begin where another one may be: TG_ARGS_GO_ON, or the exit code behind a
+ * message. */
+int tg_trainrun_over(tg_app *app, const char *out, const char *best, bool force);
+
 #endif

@@ -1215,11 +1215,11 @@ TG_API const float *tg_probe_lens(const tg_probe *probe, int32_t layer);
 /* ------------------------------------------------------------- ADVANCED: files that are written */
 
 /*
- * One rule for all outputs. In the place of an output there may be nothing, an empty file, or a
- * file of the same kind that tinygpt wrote, which stays as PATH.prev. Anything else is E_ARG,
- * unless the context was told to force it. A link is followed: what it names counts, and is
- * replaced. tg_model_convert, tg_file_convert, tg_session_save and tg_writer_new keep the rule
- * themselves.
+ * One rule for outputs. In the place of one, and of its PATH.prev, there may be nothing, an empty
+ * file, or a file of the same kind that tinygpt wrote, which stays as PATH.prev. Anything else is
+ * E_ARG, unless the context was told to force it. What a link names counts, and is replaced.
+ * tg_model_convert, tg_file_convert, tg_session_save and tg_writer_new keep the rule themselves.
+ * E_IO: another process has the lock of the file (tg_lock_new), or of the run whose .best it is.
  */
 typedef enum tg_output_kind {
     TG_OUTPUT_MODEL,       /* .tinygpt of any version: a run, or a model */
@@ -1241,7 +1241,7 @@ typedef struct tg_output_rule {
 /* Whether such an output may take the place of what is at path. E_ARG says what is there; E_IO: it
  * is no regular file. */
 TG_API tg_status tg_output_check(tg_context *ctx, const char *path, const tg_output_rule *output);
-/* From now on outputs replace whatever regular file, or folder, is there. */
+/* Outputs replace whatever is there, if `force`, but never what ctx reads from now on: E_ARG. */
 TG_API tg_status tg_context_force(tg_context *ctx, bool force);
 /* Asked while the context writes a file, and while tg_model_convert compares; a non-zero answer
  * ends the call with TG_STOPPED, and nothing of it is left. NULL: never. */

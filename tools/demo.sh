@@ -16,7 +16,7 @@ else
     prompt=$(head -c 32 "$data" | head -n 1 | cut -c1-12)
 fi
 "$program" train --data "$data" --preset small --steps "${STEPS:-3000}" --lr 3e-3 --schedule cosine \
-    --warmup 100 --eval-every 250 --sample-every 1000 --sample-prompt "$prompt" --out $folder/demo.tinygpt
+    --warmup 100 --eval-every 250 --sample-every 1000 --sample-prompt "$prompt" --out $folder/demo.tinygpt --force
 echo
 echo "A text by the model that you have just trained:"
 echo

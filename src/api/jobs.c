@@ -227,6 +227,7 @@ tg_status tg_trainer_open_job(tg_context *ctx, const char *path, tg_text *text, 
     WANT(ctx, out);
     WANT_JOB(ctx);
     *out = NULL;
+    tg_os_own(&ctx->err, path); /* the run goes on, and is saved where it was */
     return tg_job_trainer_open(ctx, path, text, steps, out, job);
 }
 

@@ -117,6 +117,7 @@ bool tg_context_machine_failed(const tg_context *ctx) { return ctx && ctx->err.b
 tg_status tg_context_force(tg_context *ctx, bool force) {
     ENTER(ctx);
     ctx->err.files.force = force;
+    if (!ctx->err.files.seen) tg_os_seen_begin(&ctx->err, &ctx->inputs);
     return TG_OK;
 }
 
@@ -143,7 +144,7 @@ tg_status tg_output_check(tg_context *ctx, const char *path, const tg_output_rul
     WANT(ctx, path);
     WANT(ctx, output);
     TG_TRY(want_output(ctx, output));
-    return tg_output_want(&ctx->err, path, output, NULL);
+    return tg_output_want_saves(&ctx->err, path, output);
 }
 
 tg_status tg_writer_new(tg_context *ctx, const char *path, const tg_output_rule *output,

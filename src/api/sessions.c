@@ -46,5 +46,6 @@ tg_status tg_session_load(tg_session *session, const char *path, tg_text_fn note
     WANT(session->ctx, path);
     TG_TRY(tg_session_want_idle(session));
     TG_TRY(tg_weights_want_steady(session->model));
+    tg_os_own(&session->ctx->err, path); /* it goes on, and is saved where it was */
     return tg_session_read(session, path, note, user);
 }

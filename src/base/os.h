@@ -141,7 +141,8 @@ tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf
  * across containers; where files cannot be locked, by its process being gone. After an error of
  * fsync nothing in the page cache can be trusted: the temporary file is dropped, never retried.
  * A symbolic link is followed: the file that it names is replaced. Permissions are kept. A file
- * that the context has on record as read (tg_os_seen) is refused, E_ARG.
+ * that the context has on record as read (tg_os_seen) is refused, E_ARG, and so is a path.prev
+ * that would be replaced.
  */
 typedef struct tg_save tg_save;
 
@@ -203,14 +204,21 @@ tg_status tg_os_each_name(tg_ctx *ctx, const char *folder, tg_os_name_fn each, v
 /* -------------------------------------------------- files that are read, and who works on a file
  */
 
-/* Which files a context has opened for reading since it was told to keep this record. */
+/* Which files a context has opened for reading since it was told to keep this record, and which
+ * files it has written meanwhile: those are its own. Records nest, and all of them are kept. */
 typedef struct tg_os_seen {
-    tg_buf files; /* u64 device, u64 number of each */
+    tg_buf files; /* u64 device, u64 number, u64 own of each */
+    struct tg_os_seen *outer;
 } tg_os_seen;
 void tg_os_seen_begin(tg_ctx *ctx, tg_os_seen *seen);
-void tg_os_seen_end(tg_ctx *ctx); /* fine without a begin */
-/* E_ARG if path is one of them, by whatever name or link. */
+void tg_os_seen_end(tg_ctx *ctx); /* of the last begin; fine without one */
+/* path and path.prev count as written by the context: it goes on with what they hold. */
+void tg_os_own(tg_ctx *ctx, const char *path);
+/* E_ARG if path was read and is not the context's own, by whatever name or link. */
 tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path);
+
+/* The name that a save of path keeps the old file under: links of path are followed. */
+tg_status tg_os_previous(tg_ctx *ctx, const char *path, char *out, size_t out_bytes);
 
 /*
  * One process at a time works on an output: PATH.lock holds its number for those that come later,
@@ -220,6 +228,9 @@ tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path);
 typedef struct tg_os_lock tg_os_lock;
 tg_status tg_os_lock_new(tg_ctx *ctx, const char *path, tg_os_lock **out);
 void tg_os_lock_free(tg_os_lock *lock); /* NULL is fine */
+/* E_IO if another process has the lock of path, or of PATH where path is PATH.best, PATH.svg or
+ * what is kept of one of them (.prev): all of these belong to a run. */
+tg_status tg_os_want_unlocked(tg_ctx *ctx, const char *path);
 
 /* ------------------------------------------------------------------------------- paths, folders */
 

@@ -209,7 +209,7 @@ static tg_status open_regular(tg_ctx *ctx, const char *path, int *fd, struct sta
     if (status)
         close(*fd);
     else
-        tg_posix_seen(ctx, facts);
+        tg_posix_seen(ctx, facts, false);
     return status;
 }
 

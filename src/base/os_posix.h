@@ -30,8 +30,8 @@ tg_os_kind tg_posix_memory_kind(const char *path);
 /* "a folder", "a FIFO", ... for the mode of a file that is not a regular one. */
 const char *tg_posix_kind_name(mode_t mode);
 
-/* Notes a file that is open for reading, if the context keeps a record. */
-void tg_posix_seen(tg_ctx *ctx, const struct stat *facts);
+/* Notes a file that is open for reading, or one that the context writes, if it keeps a record. */
+void tg_posix_seen(tg_ctx *ctx, const struct stat *facts, bool own);
 
 typedef enum tg_posix_lock { TG_LOCK_TAKEN, TG_LOCK_HELD, TG_LOCK_UNSUPPORTED } tg_posix_lock;
 tg_posix_lock tg_posix_try_lock(int fd, const char *path);

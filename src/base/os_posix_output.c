@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -26,42 +27,78 @@ enum { NAME_TRIES = 100 };
 
 void tg_os_seen_begin(tg_ctx *ctx, tg_os_seen *seen) {
     tg_buf_init(&seen->files, &ctx->mem);
+    seen->outer = ctx->files.seen;
     ctx->files.seen = seen;
 }
 
 void tg_os_seen_end(tg_ctx *ctx) {
-    if (ctx->files.seen) tg_buf_deinit(&ctx->files.seen->files);
-    ctx->files.seen = NULL;
+    tg_os_seen *seen = ctx->files.seen;
+    if (!seen) return;
+    ctx->files.seen = seen->outer;
+    tg_buf_deinit(&seen->files);
 }
 
-/* Device and number, which no two files share while one of them is open. */
-static void identity(const struct stat *facts, uint64_t out[2]) {
-    out[0] = (uint64_t)facts->st_dev;
-    out[1] = (uint64_t)facts->st_ino;
+/* Device and number, which no two files share while one of them is open. A file that the context
+ * writes may have the number of one that it read and somebody removed: it is its own then. */
+typedef struct file_seen {
+    uint64_t device, number, own;
+} file_seen;
+
+static file_seen *find(const tg_os_seen *seen, const struct stat *facts) {
+    for (size_t at = 0; at < seen->files.length; at += sizeof(file_seen)) {
+        file_seen *f = (file_seen *)(void *)(seen->files.data + at);
+        if (f->device == (uint64_t)facts->st_dev && f->number == (uint64_t)facts->st_ino) return f;
+    }
+    return NULL;
 }
 
-void tg_posix_seen(tg_ctx *ctx, const struct stat *facts) {
-    uint64_t id[2];
+/* Memory that is not there is told by whoever asks the record. */
+void tg_posix_seen(tg_ctx *ctx, const struct stat *facts, bool own) {
+    for (tg_os_seen *seen = ctx->files.seen; seen; seen = seen->outer) {
+        const file_seen new = { (uint64_t)facts->st_dev, (uint64_t)facts->st_ino, own };
+        file_seen *known = find(seen, facts);
+        if (!known)
+            tg_buf_append(&seen->files, (const char *)&new, sizeof new);
+        else if (own)
+            known->own = true;
+    }
+}
+
+void tg_os_own(tg_ctx *ctx, const char *path) {
+    char previous[PATH_MAX];
+    struct stat facts;
+    tg_ctx quiet = *ctx;
     if (!ctx->files.seen) return;
-    identity(facts, id);
-    tg_buf_append(&ctx->files.seen->files, (const char *)id, sizeof id);
+    if (stat(path, &facts) == 0) tg_posix_seen(ctx, &facts, true);
+    if (tg_os_previous(&quiet, path, previous, sizeof previous) == TG_OK &&
+        stat(previous, &facts) == 0)
+        tg_posix_seen(ctx, &facts, true);
 }
 
 tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path) {
-    const tg_os_seen *seen = ctx->files.seen;
     struct stat facts;
-    uint64_t id[2];
-    if (!seen) return TG_OK;
-    TG_TRY(tg_buf_status(ctx, &seen->files, path)); /* a record with a gap proves nothing */
-    if (stat(path, &facts)) return TG_OK;
-    identity(&facts, id);
-    for (size_t at = 0; at < seen->files.length; at += sizeof id)
-        if (memcmp(seen->files.data + at, id, sizeof id) == 0)
+    for (const tg_os_seen *seen = ctx->files.seen; seen; seen = seen->outer) {
+        TG_TRY(tg_buf_status(ctx, &seen->files, path)); /* a record with a gap proves nothing */
+        if (stat(path, &facts)) return TG_OK;
+        const file_seen *f = find(seen, &facts);
+        if (f && !f->own)
             return tg_fail(ctx, TG_E_ARG,
                            "%s: want an output that is not read, have a file of the input: "
                            "write to another place",
                            path);
+    }
     return TG_OK;
+}
+
+tg_status tg_os_previous(tg_ctx *ctx, const char *path, char *out, size_t out_bytes) {
+    const char *real, *folder;
+    tg_arena names;
+    tg_arena_init(&names, &ctx->mem);
+    tg_status s = tg_posix_resolve(ctx, &names, path, &real, &folder);
+    if (s == TG_OK && snprintf(out, out_bytes, "%s.prev", real) >= (int)out_bytes)
+        s = tg_fail(ctx, TG_E_IO, "%s: the name is too long", path);
+    tg_arena_deinit(&names);
+    return s;
 }
 
 /* ------------------------------------------------------------------------------------------ locks
@@ -70,6 +107,7 @@ tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path) {
 struct tg_os_lock {
     tg_mem mem;
     size_t self_bytes;
+    uint64_t key; /* of what is locked; 0: nothing is */
     int fd;
     char path[];
 };
@@ -81,14 +119,47 @@ static long holder(int fd) {
     return n > 0 ? strtol(text, NULL, 10) : 0;
 }
 
-static tg_status held(tg_ctx *ctx, const char *path, int fd) {
+/* The locks that this process holds, by the numbers of their files: a full disk takes no text. */
+enum { LOCKS_MAX = 16 };
+static _Atomic uint64_t mine[LOCKS_MAX];
+
+static uint64_t key_of(int fd) {
+    struct stat facts;
+    if (fstat(fd, &facts)) return 0;
+    return (uint64_t)facts.st_ino * 0x9e3779b97f4a7c15u ^ (uint64_t)facts.st_dev;
+}
+
+static void note_mine(uint64_t key) {
+    for (unsigned i = 0; i < LOCKS_MAX; i++) {
+        uint64_t none = 0;
+        if (atomic_compare_exchange_strong(&mine[i], &none, key)) return;
+    }
+}
+
+static void forget_mine(uint64_t key) {
+    for (unsigned i = 0; i < LOCKS_MAX; i++) {
+        uint64_t it = key;
+        if (atomic_compare_exchange_strong(&mine[i], &it, 0)) return;
+    }
+}
+
+/* Of more locks than there is room for, those that could not be noted are known by their text. */
+static bool is_mine(int fd) {
+    const uint64_t key = key_of(fd);
+    for (unsigned i = 0; i < LOCKS_MAX; i++)
+        if (key != 0 && atomic_load(&mine[i]) == key) return true;
+    return holder(fd) == (long)getpid();
+}
+
+/* run: what of it the process works on, if path has a name that belongs to that. */
+static tg_status held(tg_ctx *ctx, const char *path, const char *run, int fd) {
     const long pid = holder(fd);
     char who[48] = "another process";
     if (pid > 0) snprintf(who, sizeof who, "process %ld", pid);
     return tg_fail(ctx, TG_E_IO,
-                   "%s: want it for this process alone, have %s at work on it: wait for its end, "
+                   "%s: want it for this process alone, have %s at work on %s: wait for its end, "
                    "stop it, or choose another name",
-                   path, who);
+                   path, who, run);
 }
 
 /* TG_PENDING: its last holder removed the file between our opening and our lock. */
@@ -100,9 +171,12 @@ static tg_status take_lock(tg_ctx *ctx, const char *path, tg_os_lock *lock) {
     if (fstat(lock->fd, &here) || !S_ISREG(here.st_mode))
         return tg_fail(ctx, TG_E_IO, "%s: want the lock of a file, have something else",
                        lock->path);
-    if (tg_posix_try_lock(lock->fd, lock->path) == TG_LOCK_HELD) return held(ctx, path, lock->fd);
+    if (tg_posix_try_lock(lock->fd, lock->path) == TG_LOCK_HELD)
+        return held(ctx, path, "it", lock->fd);
     if (stat(lock->path, &there) || here.st_ino != there.st_ino || here.st_dev != there.st_dev)
         return TG_PENDING;
+    lock->key = key_of(lock->fd);
+    note_mine(lock->key);
     char text[24];
     const int n = snprintf(text, sizeof text, "%ld\n", (long)getpid());
     /* Without it the message of a later process lacks a number, and nothing else. */
@@ -129,13 +203,14 @@ tg_status tg_os_lock_new(tg_ctx *ctx, const char *path, tg_os_lock **out) {
         lock->mem = ctx->mem;
         lock->self_bytes = bytes;
         lock->fd = -1;
+        lock->key = 0;
         snprintf(lock->path, bytes - sizeof(tg_os_lock), "%s.lock", real);
         s = TG_PENDING;
         for (int i = 0; s == TG_PENDING && i < NAME_TRIES; i++) {
             if (lock->fd >= 0) close(lock->fd);
             s = take_lock(ctx, path, lock);
         }
-        if (s == TG_PENDING) s = held(ctx, path, lock->fd);
+        if (s == TG_PENDING) s = held(ctx, path, "it", lock->fd);
     }
     tg_arena_deinit(&names);
     if (s != TG_OK && lock) free_lock(lock);
@@ -147,7 +222,39 @@ tg_status tg_os_lock_new(tg_ctx *ctx, const char *path, tg_os_lock **out) {
 void tg_os_lock_free(tg_os_lock *lock) {
     if (!lock) return;
     (void)unlink(lock->path);
+    forget_mine(lock->key);
     free_lock(lock);
+}
+
+/* Is it locked by another process? The question holds the lock for an instant, of a file that a
+ * killed process left. */
+static tg_status want_one_unlocked(tg_ctx *ctx, const char *path, const char *run, const char *it) {
+    char name[PATH_MAX];
+    int error;
+    if (snprintf(name, sizeof name, "%s.lock", run) >= (int)sizeof name) return TG_OK;
+    const int fd = tg_posix_open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, &error);
+    if (fd < 0 && (error == ENOENT || error == ELOOP)) return TG_OK;
+    if (fd < 0) return tg_posix_fail(ctx, name, "to see whose lock it is", error);
+    const bool other = tg_posix_try_lock(fd, name) == TG_LOCK_HELD && !is_mine(fd);
+    const tg_status s = other ? held(ctx, path, it, fd) : TG_OK;
+    close(fd);
+    return s;
+}
+
+tg_status tg_os_want_unlocked(tg_ctx *ctx, const char *path) {
+    static const char *const endings[] = { ".prev", ".best", ".svg" };
+    char run[PATH_MAX];
+    TG_TRY(tg_os_previous(ctx, path, run, sizeof run));
+    size_t n = strlen(run) - strlen(".prev");
+    run[n] = 0;
+    TG_TRY(want_one_unlocked(ctx, path, run, "it"));
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        const size_t e = strlen(endings[i]);
+        if (n <= e || strcmp(run + n - e, endings[i]) != 0) continue;
+        run[n -= e] = 0;
+        TG_TRY(want_one_unlocked(ctx, path, run, run));
+    }
+    return TG_OK;
 }
 
 /* ---------------------------------------------------------------------------------------- streams

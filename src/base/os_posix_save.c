@@ -239,14 +239,16 @@ static tg_status create_temp(tg_save *s, unsigned n) {
     if (error) return tg_posix_fail(s->ctx, s->temp, "to create it", error);
 
     struct stat facts;
-    const bool gone = tg_posix_try_lock(s->fd, s->temp) == TG_LOCK_HELD ||
-                      (fstat(s->fd, &facts) == 0 && facts.st_nlink == 0);
+    if (fstat(s->fd, &facts)) error = errno;
+    const bool gone =
+        tg_posix_try_lock(s->fd, s->temp) == TG_LOCK_HELD || (!error && facts.st_nlink == 0);
     if (gone) {
         close(s->fd);
         s->fd = -1;
         return TG_PENDING;
     }
     s->temp_made = true;
+    if (!error) tg_posix_seen(s->ctx, &facts, true);
     s->slot = note_temp(s->temp);
     s->lock_fd = fcntl(s->fd, F_DUPFD_CLOEXEC, 0);
     if (s->lock_fd < 0) return tg_posix_fail(s->ctx, s->temp, "to hold it locked", errno);
@@ -386,6 +388,7 @@ static tg_status rotate(tg_save *s, bool *moved) {
     if (stat(s->path, &facts)) {
         return TG_OK;
     } /* the first save */
+    TG_TRY(tg_os_want_unseen(s->ctx, s->previous));
     int error = make_link(s->path, s->link);
     if (error == EEXIST) { /* a leftover of a process with our id */
         (void)unlink(s->link);

@@ -247,6 +247,10 @@ void tg_save_abort(tg_save *save) {
 /* Nothing is on record here: a page's files are kept apart by whoever names them. */
 void tg_os_seen_begin(tg_ctx *ctx, tg_os_seen *seen) { tg_buf_init(&seen->files, &ctx->mem); }
 void tg_os_seen_end(tg_ctx *ctx) { (void)ctx; }
+void tg_os_own(tg_ctx *ctx, const char *path) {
+    (void)ctx;
+    (void)path;
+}
 tg_status tg_os_want_unseen(tg_ctx *ctx, const char *path) {
     (void)ctx;
     (void)path;

@@ -99,28 +99,57 @@ static tg_status look_unseen(tg_ctx *ctx, const char *path, uint8_t bytes[LOOK_B
     return s;
 }
 
-static tg_status refuse(tg_ctx *ctx, const char *path, const char *want, const char *have,
-                        uint64_t total) {
-    return tg_fail(ctx, TG_E_ARG,
-                   "%s: want nothing or %s there, have %s (%" PRIu64
-                   " bytes), which would be replaced: --force (tg_context_force) does it",
-                   path, want, have, total);
+static const char *what_it_is(const tg_output_rule *o) {
+    return o->kind == TG_OUTPUT_OTHER ? o->what : names[o->kind];
 }
 
-tg_status tg_output_want(tg_ctx *ctx, const char *path, const tg_output_rule *o, bool *keep) {
+/* keep: there is something that the output takes the place of. */
+static tg_status want_place(tg_ctx *ctx, const char *path, const tg_output_rule *o, bool *keep) {
     uint8_t bytes[LOOK_BYTES];
     size_t n;
     uint64_t total;
-    if (keep) *keep = false;
+    *keep = false;
     TG_TRY(tg_os_want_unseen(ctx, path));
+    TG_TRY(tg_os_want_unlocked(ctx, path));
     if (tg_os_kind_of(path) == TG_OS_NONE) return TG_OK;
     if (o->stream && tg_os_kind_of(path) == TG_OS_OTHER) return TG_OK;
     TG_TRY(look_unseen(ctx, path, bytes, &n, &total)); /* refuses what is no regular file */
-    if (!is_right(o, bytes, n) && !ctx->files.force)
-        return refuse(ctx, path, o->kind == TG_OUTPUT_OTHER ? o->what : names[o->kind],
-                      found(bytes, n), total);
-    if (keep) *keep = n > 0;
-    return TG_OK;
+    *keep = n > 0;
+    if (is_right(o, bytes, n) || ctx->files.force) return TG_OK;
+    return tg_fail(ctx, TG_E_ARG,
+                   "%s: want nothing or %s there, have %s (%" PRIu64
+                   " bytes), which would be replaced: --force (tg_context_force) does it",
+                   path, what_it_is(o), found(bytes, n), total);
+}
+
+/* What path has goes to path.prev, so what is there has to be as little of a loss. */
+static tg_status want_previous(tg_ctx *ctx, const char *path, const tg_output_rule *o) {
+    uint8_t bytes[LOOK_BYTES];
+    char previous[8192];
+    size_t n;
+    uint64_t total;
+    TG_TRY(tg_os_previous(ctx, path, previous, sizeof previous));
+    TG_TRY(tg_os_want_unseen(ctx, previous));
+    if (tg_os_kind_of(previous) == TG_OS_NONE) return TG_OK;
+    TG_TRY(look_unseen(ctx, previous, bytes, &n, &total));
+    if (is_right(o, bytes, n) || ctx->files.force) return TG_OK;
+    return tg_fail(ctx, TG_E_ARG,
+                   "%s: want nothing or %s there, where the one before is kept, have %s (%" PRIu64
+                   " bytes), which would be lost: move it away, or --force (tg_context_force)",
+                   previous, what_it_is(o), found(bytes, n), total);
+}
+
+tg_status tg_output_want(tg_ctx *ctx, const char *path, const tg_output_rule *o, bool *keep) {
+    bool kept;
+    TG_TRY(want_place(ctx, path, o, &kept));
+    if (keep) *keep = kept;
+    return kept ? want_previous(ctx, path, o) : TG_OK;
+}
+
+tg_status tg_output_want_saves(tg_ctx *ctx, const char *path, const tg_output_rule *o) {
+    bool kept;
+    TG_TRY(want_place(ctx, path, o, &kept));
+    return o->stream && tg_os_kind_of(path) == TG_OS_OTHER ? TG_OK : want_previous(ctx, path, o);
 }
 
 tg_status tg_output_want_kind(tg_ctx *ctx, const char *path, tg_output_kind kind, bool *keep) {

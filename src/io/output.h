@@ -10,8 +10,12 @@
 #include "base/os.h"
 
 /* TG_OK: it may be written. *keep: there is something of the same kind, or by force of another,
- * which is to stay as path.prev; may be NULL. */
+ * which is to stay as path.prev, where nothing else may be then; may be NULL. */
 tg_status tg_output_want(tg_ctx *ctx, const char *path, const tg_output_rule *output, bool *keep);
+
+/* The same for an output that is saved more than once: path.prev counts although there is nothing
+ * at path yet. */
+tg_status tg_output_want_saves(tg_ctx *ctx, const char *path, const tg_output_rule *output);
 
 /* The kinds that are no more than a number. */
 tg_status tg_output_want_kind(tg_ctx *ctx, const char *path, tg_output_kind kind, bool *keep);

@@ -104,9 +104,16 @@ static const char *what_is_wrong(tg_pack_cache *c) {
     return memcmp(file, want, HEAD_BYTES) == 0 ? NULL : "is damaged";
 }
 
+/* A cache that fails is no failure of the load, and what it reads is its own to replace. */
+static tg_ctx own_errors(const tg_context *ctx) {
+    tg_ctx quiet = ctx->err;
+    quiet.files.seen = NULL;
+    return quiet;
+}
+
 void tg_pack_cache_open(tg_context *ctx, tg_pack_cache *c) {
     if (tg_os_kind_of(c->path) != TG_OS_FILE) return;
-    tg_ctx quiet = ctx->err;
+    tg_ctx quiet = own_errors(ctx);
     if (tg_os_map_new(&quiet, c->path, &c->map) != TG_OK) {
         tg_say(&ctx->err, TG_LOG_WARNING, "pack cache: %s", quiet.message);
         return;
@@ -142,7 +149,7 @@ static tg_status write_all(tg_ctx *ctx, const tg_pack_cache *c, const uint8_t *w
 }
 
 void tg_pack_cache_save(tg_context *ctx, const tg_model *m, const tg_pack_cache *c) {
-    tg_ctx quiet = ctx->err;
+    tg_ctx quiet = own_errors(ctx);
     uint8_t *crcs = tg_alloc(&quiet.mem, 4 * c->n_chunks);
     tg_status s = crcs ? tg_os_make_folder(&quiet, ctx->pack_cache)
                        : tg_fail_memory(&quiet, c->path, 4 * c->n_chunks);

@@ -260,6 +260,7 @@ void tg_runtime_free(tg_context *ctx) {
     if (ctx->backend != ctx->cpu) tg_backend_free(ctx->backend);
     tg_backend_free(ctx->cpu);
     tg_pool_free(ctx->pool);
+    tg_os_seen_end(&ctx->err);
     tg_free(&mem, ctx, sizeof *ctx);
 }
 

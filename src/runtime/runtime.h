@@ -10,6 +10,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/check.h"
 #include "base/err.h"
+#include "base/os.h"
 #include "base/thread.h"
 #include "tinygpt.h"
 
@@ -27,6 +28,7 @@ struct tg_context {
     double read_bytes_per_s;
     char banner[2048];
     int date[3];           /* year, month, day that chat templates write; zeros: today's, in UTC */
+    tg_os_seen inputs;     /* what was read since tg_context_force */
     char pack_cache[1024]; /* a folder for packed weights; "": none is kept (pack_cache.h) */
     /* A GPU that was lost is replaced, until it has happened too often. */
     unsigned losses, generation; /* generation counts the devices */

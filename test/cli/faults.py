@@ -43,7 +43,7 @@ def commands():
     chat = ("chat", "chat", "--template", "chatml", "--tokens", "2", "--threads", "1")
     return [
         Command("train", ("train", *train, "--seed", "2", "--steps", "4", "--eval-every", "2",
-                          "--out", "a.tinygpt", "--svg", "a.svg", "--log", "a.log"),
+                          "--out", "a.tinygpt", "--force", "--svg", "a.svg", "--log", "a.log"),
                 ("a.tinygpt", "a.tinygpt.best", "a.svg"), ("a.log",)),
         Command("resume", ("train", "--data", "text.txt", "--resume", "r.tinygpt", "--steps", "6",
                            "--quiet", "--sample-every", "0", *one), ("r.tinygpt",)),
@@ -210,12 +210,16 @@ def counts_of(command):
     return dict(counts, short=counts["write"])
 
 
-def sweep(most, names=()):
-    """most: places of each call of a command; names: of the commands, if not of all. The number of
-    runs is told."""
+def make_shim():
     compiled = subprocess.run(["cc", "-shared", "-fPIC", "-o", "shim.so", SHIM, "-ldl"],
                               capture_output=True)
     equal(compiled.returncode, 0, f"the shim compiles: {compiled.stderr[-500:]!r}")
+
+
+def sweep(most, names=()):
+    """most: places of each call of a command; names: of the commands, if not of all. The number of
+    runs is told."""
+    make_shim()
     prepare("before")
     os.mkdir("after")
     runs = 0

@@ -215,7 +215,7 @@ def odd_texts():
                             ("Latin-1", words + "élan".encode("latin-1") * 9, "UTF-8")):
         write("t.bin", data)
         r = tinygpt("train", "--data", "t.bin", *TINY, *SILENT, "--steps", "5",
-                    "--out", "a.tinygpt")
+                    "--out", "a.tinygpt", "--force")
         expect(r, 0, f"a text of {name}", err=["warning", err])
         whole("a.tinygpt", f"trained on {name}")
     write("t.bin", words)
@@ -492,6 +492,8 @@ def small_stacks_and_memories():
             check(r.code in (1, 2, 127) and r.err, f"{megabytes} MiB of addresses",
                   f"exit code {r.code}, {r.errors!r}", r.argv)
             equal(os.path.exists("m.tinygpt"), False, f"no file with {megabytes} MiB")
+        else:
+            os.remove("m.tinygpt")
     check(codes & {1, 2} and 0 in codes, "some limits were too small and some were not", str(codes))
 
 

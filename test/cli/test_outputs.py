@@ -82,7 +82,8 @@ def what_stands_there_decides():
         expect(tinygpt(*args), 0, f"{what} over an empty file")
         if ours:
             shutil.copy(ours, "x")
-            expect(tinygpt(*args), 0, f"{what} over its kind")
+            forced = ("--force",) if what == "a run" else ()  # the next save would replace the other
+            expect(tinygpt(*args, *forced), 0, f"{what} over its kind")
             equal(read("x.prev"), read(ours), f"what {what} replaced")
         for name in os.listdir("."):
             if name.startswith("x"):
@@ -93,8 +94,101 @@ def what_stands_there_decides():
     expect(tinygpt("convert", "a.gguf", "a.tinygpt"), 0, "over a run")
     equal(read("a.tinygpt.prev"), data, "the run is there")
     shutil.copy("a.tinygpt.prev", "a.tinygpt")
-    expect(train("--steps", "2", "--out", "a.tinygpt"), 0, "another run")
+    expect(train("--steps", "2", "--out", "a.tinygpt"), 2, "another run", err=["a.tinygpt exists", "--resume"])
+    expect(train("--steps", "2", "--out", "a.tinygpt", "--force"), 0, "another run by force")
     equal(read("a.tinygpt.best.prev"), best, "the best weights before")
+
+
+def refused_as_it_is(what, *args, err=(), data=None):
+    """Exit 2 (1 within a conversation), and each file is as it was."""
+    before = {n: read(n) for n in os.listdir(".") if os.path.isfile(n)}
+    expect(tinygpt(*args, data=data), 1 if data else 2, what, err=err)
+    equal({n: read(n) for n in os.listdir(".") if os.path.isfile(n)}, before, f"files after {what}")
+
+
+def what_is_kept_is_no_input():
+    """PATH.prev is an output as PATH is: nothing that was read is lost to it, by force neither."""
+    expect(train("--steps", "3", "--save-every", "1", "--out", "a.tinygpt"), 0, "a run")
+    for name in ("k.gguf", "k.gguf.prev"):
+        expect(tinygpt("convert", "a.tinygpt", name, "--format", "gguf"), 0, f"as {name}")
+    os.symlink("k.gguf", "link")
+    for args in (("k.gguf.prev", "k.gguf"), ("k.gguf.prev", "k.gguf", "--force"), ("k.gguf.prev", "link", "--force"),
+                 ("a.tinygpt.prev", "a.tinygpt", "--dtype", "int4"), ("a.tinygpt.prev", "a.tinygpt", "--force")):
+        refused_as_it_is(f"convert {args}", "convert", *args, err="prev: want an output that is not read")
+    os.remove("k.gguf")
+    os.remove("link")
+    expect(tinygpt("convert", "k.gguf.prev", "k.gguf"), 0, "where nothing is to be kept")
+    more = ("train", "--data", text_file(), *SILENT, "--steps", "3", "--save-every", "1")
+    for base in ("a.tinygpt", "a.tinygpt.prev", "a.tinygpt.best"):
+        refused_as_it_is(f"--from {base}", *more, "--from", base, "--out", "a.tinygpt", err="--out")
+        refused_as_it_is(f"--from {base}", *more, "--from", base, "--out", "a.tinygpt", "--force", err="same file")
+    refused_as_it_is("an older save", *more[:-4], "--steps", "9", "--resume", "a.tinygpt.prev", "--out", "a.tinygpt",
+                     "--force", err="same file")
+    refused_as_it_is("another run", *more, *TINY, "--out", "a.tinygpt", err=["a.tinygpt exists", "--resume", "--force"])
+    expect(tinygpt(*more[:-4], "--resume", "a.tinygpt", "--steps", "6", "--save-every", "1"), 0, "the run goes on")
+
+
+def what_was_read_is_never_an_output():
+    """Of each command, for as long as it runs, and by force neither."""
+    shutil.copytree(os.path.join(LM, "llama"), "base")
+    expect(tinygpt("convert", "base", "m.gguf"), 0, "a GGUF")
+    write("s.txt", read(text_file())[:20000])
+    expect(tinygpt("tokenize", "--train", "s.txt", "--kind", "chars", "--out", "T"), 0, "a vocabulary")
+    new = ("train", "--data", "s.txt", *TINY, *SILENT, "--steps", "3", "--save-every", "1", "--tokenizer", "T", "--force")
+    tune = ("train", "--data", "s.txt", *SILENT, "--steps", "2", "--row-tokens", "16", "--batch", "1", "--force")
+    for args in ((*new, "--out", "T"), (*new, "--no-save", "--log", "T"), (*new, "--no-save", "--svg", "T"),
+                 ("tokenize", "--train", "s.txt", "--kind", "chars", "--out", "s.txt", "--force"),
+                 (*tune, "--from", "m.gguf", "--out", "m.gguf"), (*tune, "--from", "m.gguf", "--no-save", "--log", "m.gguf"),
+                 (*tune, "--from", "base", "--out", "base/model.safetensors"),
+                 (*tune, "--from", "base", "--no-save", "--log", "base/config.json")):
+        before = contents("base")
+        refused_as_it_is(" ".join(args), *args)
+        equal(contents("base"), before, f"the folder after {' '.join(args)}")
+    shutil.copy("s.txt", "text.txt")
+    chat_model("chat")
+    shutil.copytree("chat", "draft")
+    chat = ("chat", "chat", "--template", "chatml", "--tokens", "2", "--full", "slide", "--draft-model",
+            "draft", "--force")
+    before = contents("draft"), contents("chat")
+    for name in ("draft/model.safetensors", "draft/tokenizer.json", "chat/config.json"):
+        expect(tinygpt(*chat, data=f"Hi\n/save {name}\n".encode()), 1, f"/save {name}", err="have a file of the input")
+    equal((contents("draft"), contents("chat")), before, "both models")
+    expect(tinygpt(*chat, "--session", "s", data=b"Hi\n/save t\n/load t\n/save t\n/save\nHo\n/save\n"), 0, "what goes on")
+    expect(tinygpt(*chat, "--session", "s", data=b"Ho\n/save\nHi\n/save\n"), 0, "a session that goes on")
+
+
+def a_strangers_prev_stays():
+    """What PATH.prev would lose is asked for as what PATH would."""
+    expect(train("--steps", "2", "--out", "a.tinygpt", "--log", "a.log"), 0, "a run")
+    run = ("train", "--data", text_file(), *TINY, *SILENT, "--steps", "2")
+    write("x", "a thesis\n")
+    expect(tinygpt("convert", "a.tinygpt", "x", "--force"), 0, "a thesis goes to .prev")
+    refused_as_it_is("and stays there", "convert", "a.tinygpt", "x", err=["x.prev: want nothing or a model", "--force"])
+    expect(tinygpt("convert", "a.tinygpt", "x", "--force"), 0, "by force")
+    check(read("x.prev") != b"a thesis\n", "the thesis is gone by force")
+    for name in ("l", "r.tinygpt", "a.tinygpt", "st", "s", "a.tinygpt.best"):
+        write(f"{name}.prev", "a thesis\n")
+    shutil.copy("a.log", "l")
+    refused_as_it_is("a log", *run, "--no-save", "--log", "l", err=r"l\.prev: want nothing")
+    refused_as_it_is("a new run", *run, "--out", "r.tinygpt", err=r"r\.tinygpt\.prev: want nothing")
+    refused_as_it_is("a run that goes on", *run[:3], *SILENT, "--resume", "a.tinygpt", "--steps", "4",
+                     err=r"a\.tinygpt\.best\.prev: want nothing")
+    os.remove("a.tinygpt.best.prev")
+    refused_as_it_is("a run that goes on", *run[:3], *SILENT, "--resume", "a.tinygpt", "--steps", "4",
+                     err=r"a\.tinygpt\.prev: want nothing")
+    expect(tinygpt("corpus", "stories", "--bytes", "900", "--out", "st"), 0, "stories where nothing was")
+    refused_as_it_is("stories", "corpus", "stories", "--bytes", "2000", "--out", "st", err=r"st\.prev: want nothing")
+    write("text.txt", read(text_file())[:20000])
+    chat_model("chat")
+    chat = ("chat", "chat", "--template", "chatml", "--tokens", "2")
+    r = tinygpt(*chat, "--session", "s", data=b"Hi\n")
+    expect(r, 2, "a session", err=r"s\.prev: want nothing")
+    equal(read("s.prev"), b"a thesis\n", "and the thesis stays")
+    os.rename("chat", "v.prev")
+    before = contents("v.prev")
+    r = tinygpt("chat", "v.prev", "--template", "chatml", "--tokens", "2", "--force", data=b"Hi\n/save v\n/save v\n")
+    expect(r, 1, "/save v twice beside the model v.prev", err="v.prev")
+    equal(contents("v.prev"), before, "the model is as it was")
 
 
 def folders_are_swapped_as_a_whole():
@@ -146,6 +240,24 @@ def devices_links_and_fifos():
     os.symlink("s.txt", "link")
     expect(tinygpt("corpus", "stories", "--bytes", "200", "--out", "link"), 0, "stories through a link")
     equal((os.path.islink("link"), os.path.getsize("s.txt")), (True, 200), "what the link names is replaced")
+
+
+def files_of_a_live_run():
+    """Whoever writes them is told whose they are: a log, the best weights, the save."""
+    expect(train("--steps", "2", "--out", "m.tinygpt"), 0, "a model")
+    p = start("train", "--data", text_file(), *SILENT, "--json", *TINY, *LONG, "--out", "a.tinygpt", "--log", "a.log")
+    read_step(p, 3)
+    for args in (("convert", "m.tinygpt", "a.tinygpt"), ("convert", "m.tinygpt", "a.tinygpt.best"),
+                 ("convert", "m.tinygpt", "a.tinygpt.best.prev", "--force"),
+                 ("corpus", "stories", "--bytes", "9", "--out", "a.log", "--force"),
+                 ("train", "--data", text_file(), *SILENT, *TINY, "--steps", "2", "--out", "a.tinygpt.best"),
+                 ("train", "--data", text_file(), *SILENT, *TINY, "--steps", "2", "--no-save", "--log", "a.log")):
+        expect(tinygpt(*args), 2, " ".join(args), err=[f"process {p.pid} at work", "choose another name"])
+    check(b'"step":1' in read("a.log"), "the log is the run's")
+    p.send_signal(signal.SIGTERM)
+    expect(finish(p), 130, "the run")
+    check(not [n for n in os.listdir(".") if n.endswith(".lock") or n.endswith(".prev")], "nothing else is left")
+    expect(tinygpt("convert", "m.tinygpt", "a.tinygpt.best.prev"), 0, "afterwards")
 
 
 def one_process_at_a_time():
@@ -262,5 +374,6 @@ def an_interrupted_convert_leaves_nothing():
 
 
 main(convert_never_destroys_its_input, what_stands_there_decides, folders_are_swapped_as_a_whole,
-     devices_links_and_fifos, one_process_at_a_time, no_conversation_is_lost, save_is_a_save,
+     devices_links_and_fifos, what_is_kept_is_no_input, what_was_read_is_never_an_output, a_strangers_prev_stays,
+     files_of_a_live_run, one_process_at_a_time, no_conversation_is_lost, save_is_a_save,
      an_interrupted_convert_leaves_nothing)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import time
 
+from faults import make_shim
 from util import (PIPE_BYTES, PROGRAM, SILENT, TINY, check, environment, equal, expect, finish,
                   freeze, heard, main, read, read_step, resume, run, same_run, start, state, step_of,
                   text_file, thaw, tinygpt, train, used, used_by_ended, whole, write)
@@ -93,7 +94,7 @@ def interrupted_before_the_first_step():
     expect(train("--steps", "3", "--out", "a.tinygpt"), 0, "an older run")
     data = read("a.tinygpt")
     p = training("--layers", "4", "--width", "256", "--heads", "8", "--ctx", "128", "--batch", "64",
-                 "--accum", "65536", *LONG, "--log", "log", "--out", "a.tinygpt")
+                 "--accum", "65536", *LONG, "--log", "log", "--out", "a.tinygpt", "--force")
     while not os.path.exists("log") and p.poll() is None:
         time.sleep(0.01)
     p.send_signal(signal.SIGTERM)
@@ -203,6 +204,34 @@ def interrupted_sampling():
     check(0 < len(r.json()["ids"]) < 100000000, "the JSON holds the text so far")
 
 
+def a_signal_takes_its_temporary_files_with_it():
+    """In each command that writes and has nothing to save: a signal at each fsync ends it as a signal
+    does, and leaves nothing half and nothing beside."""
+    make_shim()
+    write("t.txt", read(text_file())[:20000])
+    expect(train("--steps", "2", "--out", "m.tinygpt"), 0, "a model")
+    expect(tinygpt("convert", "m.tinygpt", "m.gguf", "--dtype", "q8_0"), 0, "as GGUF")
+    cache, before = ("--pack-cache", "kept"), set(os.listdir("."))
+    for args, calls in ((("tokenize", "--train", "t.txt", "--kind", "chars", "--out", "t2.json"), 2),
+                        (("doctor", "--quick"), 2), (("embed", "m.gguf", "abc", *cache), 2),
+                        (("eval", "m.gguf", "--data", "t.txt", "--windows", "1", *cache), 2)):
+        for at in range(1, calls + 1):
+            number = signal.SIGINT if args[0] == "doctor" else signal.SIGTERM
+            r = tinygpt(*args, env={"LD_PRELOAD": os.path.abspath("shim.so"), "FAULT_CALL": "fsync",
+                                    "FAULT_AT": str(at), "FAULT_SIGNAL": str(int(number))})
+            equal(r.code, -number, f"{args[0]} and a signal at fsync {at}: {r.errors[-300:]}")
+            for name in ("t2.json", *(os.path.join("kept", n) for n in os.listdir("kept") if ".tmp" not in n)) \
+                    if os.path.exists("kept") else ("t2.json",):
+                if at == 2 and os.path.exists(name):
+                    os.remove(name)  # it has its name at the folder's fsync
+            left = (set(os.listdir(".")) - before - {"kept"}) | set(os.listdir("kept") if os.path.exists("kept") else ())
+            equal(left, set(), f"what {args[0]} leaves at fsync {at}")
+    expect(tinygpt("tokenize", "--train", "t.txt", "--kind", "chars", "--out", "t2.json",
+                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+                   env={"LD_PRELOAD": os.path.abspath("shim.so"), "FAULT_CALL": "fsync", "FAULT_AT": "1",
+                        "FAULT_SIGNAL": str(int(signal.SIGHUP))}), 0, "under nohup a hang-up is none")
+
+
 # ------------------------------------------------------------------------------------------- NaN
 
 
@@ -246,7 +275,7 @@ def bad_steps_can_be_skipped():
     """With --skip-bad-steps the run drops that batch and goes on to the end."""
     for tensor in ("blocks.0.ln1.weight", "grad.blocks.0.ln1.weight"):
         r = train_with_nan(f"{tensor}@6", "--steps", "12", "--eval-every", "5", "--out", "a.tinygpt",
-                           "--skip-bad-steps", "--log", "log", "--json")
+                           "--force", "--skip-bad-steps", "--log", "log", "--json")
         expect(r, 0, f"skip a NaN in {tensor}")
         rows = r.json_lines()[:-1]
         equal([row["step"] for row in rows if row.get("skipped")], [6], "the step that is skipped")
@@ -277,8 +306,8 @@ def commands():
             ("sample", "m.tinygpt", "--tokens", "50"), ("convert", "m.tinygpt", "out.tinygpt"),
             ("sample", "m.tinygpt", "--json", "--tokens", "5"),
             ("corpus", "stories", "--bytes", "5000"),
-            ("train", "--data", text_file(), *TINY, "--steps", "3", "--out", "t.tinygpt"),
-            ("train", "--data", text_file(), *TINY, "--steps", "3", "--out", "t.tinygpt", "--json"))
+            ("train", "--data", text_file(), *TINY, "--steps", "3", "--out", "t.tinygpt", "--force"),
+            ("train", "--data", text_file(), *TINY, "--steps", "3", "--out", "t.tinygpt", "--force", "--json"))
 
 
 def output_that_is_lost_is_an_error():
@@ -345,5 +374,6 @@ def nothing_on_standard_input():
 main(one_signal_saves, an_ignored_hangup_is_ignored, stopping_is_quick,
      interrupted_before_the_first_step, two_signals_stop_at_once,
      an_echo_of_a_signal_is_not_a_second_one, interrupted_sampling,
+     a_signal_takes_its_temporary_files_with_it,
      bad_numbers_are_refused, bad_steps_can_be_skipped, output_that_is_lost_is_an_error,
      a_reader_may_leave_early, nothing_on_standard_input)

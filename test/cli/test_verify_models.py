@@ -78,7 +78,8 @@ def two_models():
     write("text", b"Once upon a time there was a fox. " * 40)
     for name in "qwen35", "gemma3":  # logs of decays, heads in turns; gains less 1
         expect(tinygpt("train", "--data", "text", "--from", os.path.join(LM, f"tune_{name}.zip"), "--steps", "1",
-                       "--row-tokens", "16", "--eval-windows", "2", *SILENT, "--out", "run.tinygpt"), 0, "a run")
+                       "--row-tokens", "16", "--eval-windows", "2", *SILENT, "--out", "run.tinygpt",
+                       "--force"), 0, "a run")
         expect(tinygpt("convert", "run.tinygpt", "m.gguf"), 0, "to GGUF")
         expect(tinygpt("convert", "m.gguf", "m.tinygpt"), 0, "to .tinygpt")
         expect(tinygpt("convert", "run.tinygpt", f"{name}.hf"), 0, "to a folder")

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * shim.c - fails the n-th call of one kind in a program that is preloaded with it.
+ * shim.c - fails the n-th call of one kind in a program that is preloaded with it, or has a signal
+ * come just before it.
  *
  *     cc -shared -fPIC -o shim.so shim.c
  *     FAULT_CALL=write FAULT_AT=3 FAULT_ERRNO=28 LD_PRELOAD=./shim.so program ..
@@ -10,6 +11,7 @@
  *     FAULT_AT      which one, from 1; 0: none, only counted
  *     FAULT_STICKY  set: and all that follow
  *     FAULT_ERRNO   what it fails with
+ *     FAULT_SIGNAL  the signal that comes instead, and nothing fails
  *     FAULT_COUNTS  a file for "call n" lines at the end
  *
  * Calls on files count alone: what the loader, the standard streams and the system's own folders
@@ -19,6 +21,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -36,7 +39,7 @@ static const char *const names[N_CALLS] = { "open", "read",  "write", "fsync", "
 static atomic_long counts[N_CALLS];
 static enum call failing = N_CALLS;
 static long at;
-static int error_number, sticky, half, ready;
+static int error_number, signal_number, sticky, half, ready;
 
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
@@ -44,12 +47,14 @@ extern void *__libc_realloc(void *, size_t);
 extern void *__libc_memalign(size_t, size_t);
 
 __attribute__((constructor)) static void begin(void) {
-    const char *call = getenv("FAULT_CALL"), *n = getenv("FAULT_AT"), *e = getenv("FAULT_ERRNO");
+    const char *call = getenv("FAULT_CALL"), *n = getenv("FAULT_AT"), *e = getenv("FAULT_ERRNO"),
+               *s = getenv("FAULT_SIGNAL");
     half = call && strcmp(call, "short") == 0;
     for (int i = 0; call && i < N_CALLS; i++)
         if (strcmp(half ? "write" : call, names[i]) == 0) failing = i;
     at = n ? atol(n) : 0;
     error_number = e ? atoi(e) : EIO;
+    signal_number = s ? atoi(s) : 0;
     sticky = getenv("FAULT_STICKY") != NULL;
     unsetenv("LD_PRELOAD");
     ready = 1;
@@ -68,6 +73,7 @@ static int fails(enum call c) {
     if (!ready) return 0;
     const long n = atomic_fetch_add(&counts[c], 1) + 1;
     if (c != failing || at == 0 || !(n == at || (sticky && n > at))) return 0;
+    if (signal_number) return raise(signal_number); /* 0 */
     errno = error_number;
     return 1;
 }

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -252,6 +253,51 @@ static void what_was_read_is_not_replaced(void **state) {
     assert_int_equal(count(".tmp-"), 0);
 }
 
+static tg_status save_text(const char *name, bool keep) {
+    tg_save *save;
+    tg_ctx_clear(&ctx);
+    TG_TRY(tg_save_begin(&ctx, at(name), &save));
+    tg_save_write(save, "new", 3);
+    return tg_save_commit(save, keep);
+}
+
+/* path.prev is replaced as path is; what the record's context wrote, or goes on with, is its own;
+ * and an inner record knows nothing of that. */
+static void what_was_read_is_not_lost_to_prev(void **state) {
+    (void)state;
+    tg_os_seen outer, inner;
+    tg_buf text;
+    put(at("a"), "old");
+    put(at("a.prev"), "older");
+    assert_int_equal(symlink("a", at("soft")), 0);
+    tg_buf_init(&text, &ctx.mem);
+    tg_os_seen_begin(&ctx, &outer);
+    assert_int_equal(tg_os_read_all(&ctx, at("a.prev"), 99, &text), TG_OK);
+    const char *const names[] = { "a", "soft" };
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(save_text(names[i], true), TG_E_ARG);
+        assert_non_null(strstr(ctx.message, "a.prev: want an output that is not read"));
+        assert_true(holds(at("a"), "old") && holds(at("a.prev"), "older"));
+    }
+    assert_int_equal(save_text("b", true), TG_OK);
+    assert_int_equal(tg_os_read_all(&ctx, at("b"), 99, &text), TG_OK);
+    assert_int_equal(save_text("b", true), TG_OK);
+    assert_int_equal(tg_os_read_all(&ctx, at("b.prev"), 99, &text), TG_OK);
+    assert_int_equal(save_text("b", true), TG_OK);
+    tg_os_seen_begin(&ctx, &inner);
+    assert_int_equal(tg_os_read_all(&ctx, at("b"), 99, &text), TG_OK);
+    assert_int_equal(save_text("b", true), TG_E_ARG);
+    tg_os_seen_end(&ctx);
+    assert_int_equal(save_text("b", true), TG_OK);
+    tg_os_own(&ctx, at("a"));
+    assert_int_equal(save_text("a", true), TG_OK);
+    assert_true(holds(at("a.prev"), "old"));
+    tg_os_seen_end(&ctx);
+    assert_null(ctx.files.seen);
+    tg_buf_deinit(&text);
+    assert_int_equal(count(".tmp-"), 0);
+}
+
 static tg_status refuse(void *user, const char *temp) {
     assert_true(holds(temp, "new"));
     *(bool *)user = true;
@@ -284,6 +330,41 @@ static void a_cancelled_save_leaves_nothing(void **state) {
     ctx.files.cancel = NULL;
     assert_true(holds(at("model"), "old"));
     assert_int_equal(count(""), 1);
+}
+
+/* Whoever writes a file of a run asks for the run's lock; its own process may. */
+static void a_run_has_its_files(void **state) {
+    (void)state;
+    int ready[2];
+    char one;
+    const char *const of_it[] = { "run", "run.best", "run.prev", "run.best.prev", "run.svg" };
+    const char *const others[] = { "ru", "run.json", "other.best", "best" };
+    assert_int_equal(pipe(ready), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        tg_os_lock *mine;
+        const bool right = tg_os_lock_new(&ctx, at("run"), &mine) == TG_OK &&
+                           tg_os_want_unlocked(&ctx, at("run.best")) == TG_OK;
+        if (write(ready[1], right ? "1" : "0", 1) == 1) pause();
+        _exit(0);
+    }
+    assert_int_equal(read(ready[0], &one, 1), 1);
+    assert_int_equal(one, '1');
+    for (size_t i = 0; i < sizeof of_it / sizeof of_it[0]; i++) {
+        char want[32];
+        tg_ctx_clear(&ctx);
+        assert_int_equal(tg_os_want_unlocked(&ctx, at(of_it[i])), TG_E_IO);
+        snprintf(want, sizeof want, "process %ld at work", (long)child);
+        assert_non_null(strstr(ctx.message, want));
+    }
+    tg_ctx_clear(&ctx);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        assert_int_equal(tg_os_want_unlocked(&ctx, at(others[i])), TG_OK);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(tg_os_want_unlocked(&ctx, at("run.best")), TG_OK);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 /* Another process is refused while the lock is held, and told by whom; a dead one blocks nobody. */
@@ -333,9 +414,11 @@ int main(void) {
         cmocka_unit_test_setup_teardown(leftovers_go, begin, end),
         cmocka_unit_test_setup_teardown(a_file_grows, begin, end),
         cmocka_unit_test_setup_teardown(what_was_read_is_not_replaced, begin, end),
+        cmocka_unit_test_setup_teardown(what_was_read_is_not_lost_to_prev, begin, end),
         cmocka_unit_test_setup_teardown(what_is_wrong_is_never_renamed, begin, end),
         cmocka_unit_test_setup_teardown(a_cancelled_save_leaves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(one_process_at_a_time, begin, end),
+        cmocka_unit_test_setup_teardown(a_run_has_its_files, begin, end),
         cmocka_unit_test_setup_teardown(streams_are_not_waited_for, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -48,6 +48,7 @@
 #define tg_save_abort            wasm_save_abort
 #define tg_os_seen_begin         wasm_os_seen_begin
 #define tg_os_seen_end           wasm_os_seen_end
+#define tg_os_own                wasm_os_own
 #define tg_os_want_unseen        wasm_os_want_unseen
 #define tg_os_map_new            wasm_os_map_new
 #define tg_os_map_free           wasm_os_map_free
