@@ -18,7 +18,8 @@ static inline size_t tg_packing_small_bytes(tg_packing p) {
 
 /*
  * Input k, a packed matrix or one of 16-bit floats, is made of random bytes, with the 16-bit
- * floats' exponents held near 1/16; what is f32 in q8mx16 is made by hand.
+ * floats' exponents held near 1/16, and those of every group's fourth row subnormal, which shaders
+ * may not take for zeros; what is f32 in q8mx16 is made by hand.
  */
 static inline void tg_case_fill_packed(const tg_args *a, int k, uint32_t stream) {
     const tg_type *t = &a->in_type[k];
@@ -36,6 +37,7 @@ static inline void tg_case_fill_packed(const tg_args *a, int k, uint32_t stream)
         out[i] = (uint8_t)x[0];
         if (at < tg_packing_small_bytes(p) && at % 64 < 4) out[i] = 255;
         if (half && i % 2) out[i] = (uint8_t)(0x20 | (x[0] & 0x83)); /* about 2^-7 */
+        if (half && p && i % 32 == 7) out[i] &= 0x83;                /* subnormal, of row 3 */
         if (upper_halves && i % 2) out[i] = (uint8_t)(0x3c | (x[0] & 0x80));
         if (p == TG_PACK_F32 || (p == TG_PACK_Q8MX16 && at >= 512)) {
             const float f = ((float)(x[1] % 2001) - 1000) * 1e-4f;

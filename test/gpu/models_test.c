@@ -104,6 +104,49 @@ static void same_logits_of_model_files(void **state) {
 
 /* ------------------------------------------------------------------------------------ batches */
 
+/* Tokens that are fed one by one, their products with weights of four bits rounded as the CPU
+ * rounds its own. What another order of sums takes over the edge to the next whole number is small
+ * beside what rounding is. */
+static void rounded_rows_as_on_the_cpu(void **state) {
+    (void)state;
+    enum { V = 48, N = 6 };
+    static const char path[] = "build/models_test.rounded.gguf";
+    static float logits[3][V * N]; /* CPU, GPU, and unrounded */
+    tg_context_options o = tg_context_options_default();
+    tg_context *ctx[3] = { open_context(1, NULL, NULL), NULL, gpu };
+    double rounding = 0, apart = 0;
+    o.threads = 1;
+    o.device = "webgpu";
+    if (tg_context_new(&o, &ctx[1]) != TG_OK) fail_msg("context: %s", tg_context_error(ctx[1]));
+    tg_convert_report report;
+    OK(ctx[0], tg_context_force(ctx[0], true));
+    OK(ctx[0], tg_model_convert(ctx[0], "test/golden/lm/llama.gguf", path, TG_FILE_GGUF,
+                                TG_WEIGHT_Q4_0, &report));
+    for (int c = 0; c < 3; c++) {
+        tg_model *m;
+        tg_session *s;
+        const float *row;
+        OK(ctx[c], tg_model_open(ctx[c], path, &m));
+        OK(ctx[c], tg_session_new(ctx[c], m, 64, &s));
+        for (int32_t i = 0; i < N; i++) {
+            const int32_t id = (7 * i + 11) % V;
+            OK(ctx[c], tg_session_eval(s, &id, 1, &row));
+            memcpy(&logits[c][i * V], row, V * sizeof *row);
+        }
+        tg_session_free(s);
+        tg_model_free(m);
+        if (ctx[c] != gpu) tg_context_free(ctx[c]);
+    }
+    for (int k = 0; k < V * N; k++) {
+        const double of_cpu = tg_fabs((double)logits[1][k] - (double)logits[0][k]);
+        const double of_floats = tg_fabs((double)logits[1][k] - (double)logits[2][k]);
+        apart = of_cpu > apart ? of_cpu : apart;
+        rounding = of_floats > rounding ? of_floats : rounding;
+    }
+    assert_true(rounding > 1e-2);
+    assert_true(apart < 1e-3);
+}
+
 /* Keys and values in 16 and in 8 bits, all positions and a window. */
 static void same_logits_of_packed_caches(void **state) {
     (void)state;
@@ -279,7 +322,7 @@ static tg_context *open_one_dispatch(void) {
     tg_context *ctx;
     o.threads = 1;
     o.device = "webgpu";
-    o.levers = "+single_dispatch";
+    o.levers = "+single_dispatch,-int8_activations";
     o.log = count_falls;
     setenv("TG_SINGLE_GROUPS", "1", 1);
     if (tg_context_new(&o, &ctx) != TG_OK) fail_msg("context: %s", tg_context_error(ctx));
@@ -634,6 +677,7 @@ static int begin(void **state) {
     o.threads = 1;
     o.device = "webgpu";
     o.log = count_falls;
+    o.levers = "-int8_activations"; /* but for rounded_rows_as_on_the_cpu */
     if (tg_context_new(&o, &gpu) != TG_OK) fail_msg("context: %s", tg_context_error(gpu));
     const char *adapter = tg_gpu_get_info(tg_webgpu_gpu(gpu->backend))->adapter;
     is_slow = strstr(adapter, "SwiftShader") != NULL;
@@ -650,6 +694,7 @@ int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(same_logits_of_model_files),
+        cmocka_unit_test(rounded_rows_as_on_the_cpu),
         cmocka_unit_test(same_logits_of_packed_caches),
         cmocka_unit_test(greedy_tokens_are_of_the_logits),
         cmocka_unit_test(running_on_changes_nothing),

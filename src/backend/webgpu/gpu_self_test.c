@@ -158,12 +158,12 @@ static tg_status run_cases(self_test *g, changes_fn changes) {
     return s;
 }
 
-/* Is it one that the levers turn on? */
+/* Is it one that multiplies by matrices, with levers that are on? */
 static bool is_new(const self_test *g, const tg_shader *s) {
-    return s->needs && !(s->needs & ~g->shaders->levers);
+    return s->needs & TG_LEVER_BIT(subgroup_matrices) && !(s->needs & ~g->shaders->levers);
 }
 
-/* Each shader that needs levers which are on, on a case of its own. */
+/* Each of them on a case of its own. */
 static tg_status try_matrices(self_test *g) {
     tg_status s = TG_OK;
     for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)

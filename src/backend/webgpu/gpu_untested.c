@@ -20,8 +20,8 @@ const char *tg_gpu_fours(bool vec4, bool merged) {
 tg_status tg_gpu_self_test(tg_shader_cache *shaders, bool tuned, bool *merges, char *why,
                            size_t room) {
     (void)tuned, (void)why, (void)room;
-    shaders->levers &=
-        ~(TG_LEVER_BIT(subgroups) | TG_LEVER_BIT(subgroup_matrices) | TG_LEVER_BIT(f16_storage));
+    shaders->levers &= ~(TG_LEVER_BIT(subgroups) | TG_LEVER_BIT(subgroup_matrices) |
+                         TG_LEVER_BIT(f16_storage) | TG_LEVER_BIT(int8_activations));
     *merges = true;
     return TG_OK;
 }

@@ -19,6 +19,16 @@ static inline bool tg_packed_is_nibbles(const tg_args *a) {
     }
     return all;
 }
+/* One matrix, and of q4x16? Three of them? Loads that do not ask for that are quicker. */
+static inline bool tg_packed_is_q4(const tg_args *a) {
+    bool all = true;
+    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
+        all = all && a->in_type[matmul_b[i]].layout == TG_PACK_Q4X16;
+    return all;
+}
+static inline bool tg_packed_is_lone_q4(const tg_args *a) {
+    return tg_packed_is_q4(a) && !a->in_type[MATMUL_B1].n_dims && !a->in_type[MATMUL_B2].n_dims;
+}
 /* The layouts of the matrices: op.word of packed.wgsl. */
 static inline uint32_t tg_packed_word(const tg_args *a) {
     uint32_t word = 0;
@@ -40,8 +50,11 @@ static inline size_t tg_packed_across(const tg_args *a, size_t rows) {
  * and win where there are enough of them (measured on one H200: 256 do, 192 do not). It follows
  * from the matrices alone, so that rows of a batch have the bits of lone ones.
  */
-#define TG_ONE_ROW_NARROW "const QUADS = 2u; const EACH = 1u;\n"
-#define TG_ONE_ROW_WIDE   "const QUADS = 4u; const EACH = 4u;\n"
+#define TG_ONE_ROW_NARROW  "const QUADS = 2u; const EACH = 1u;\n"
+#define TG_ONE_ROW_WIDE    "const QUADS = 4u; const EACH = 4u;\n"
+#define TG_ONE_ROW_ANY     "const ONLY = 0u; const LONE = false;\n"
+#define TG_ONE_ROW_Q4      "const ONLY = Q4X16; const LONE = false;\n"
+#define TG_ONE_ROW_LONE_Q4 "const ONLY = Q4X16; const LONE = true;\n"
 static inline bool tg_packed_is_wide(const tg_args *a) { return tg_packed_across(a, 16) >= 224; }
 
 #endif

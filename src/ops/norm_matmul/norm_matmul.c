@@ -20,10 +20,10 @@
  *     matmul             x, b ---> y      two dispatches, and x through memory
  *     norm_matmul a, gain, b ----> y      one
  *
- * Three ways to the same formula: matmul_one_row.wgsl for weights of four bits,
- * matmul_packed_one.wgsl for all others, and matmul_phase.wgsl as a phase of a whole plan in one
- * dispatch. absorb_norm in matmul.c says when the op is made; matmul_operands.h has the numbers of
- * the inputs.
+ * Three ways to the same formula: matmul_one_row.wgsl for weights of four bits, which may round a
+ * gain to 8 bits (lever int8_activations), matmul_packed_one.wgsl for all others, and
+ * matmul_phase.wgsl as a phase of a whole plan in one dispatch. absorb_norm in matmul.c says when
+ * the op is made; matmul_operands.h has the numbers of the inputs.
  */
 #include "base/math.h"
 #include "ops/matmul/matmul_grid.h"
@@ -88,16 +88,32 @@ static double flop(const tg_args *args) {
 }
 
 /* Random floats are no weights of a packed layout, so each matrix is filled as its own has it, and
- * each by another stream, or three matrices of a case would begin alike. */
+ * each by another stream, or three matrices of a case would begin alike. With whole-number weights
+ * a gain is what 8 bits can say without loss (lever int8_activations): whole numbers with a 127 in
+ * each block, times a power of two of the block. */
 static void prepare(const tg_args *a) {
+    TG_REAL *x = (TG_REAL *)(uintptr_t)a->in[MATMUL_A];
+    TG_REAL *gain = (TG_REAL *)(uintptr_t)a->in[NORM_MATMUL_GAIN];
+    const size_t n = tg_type_elems(&a->in_type[MATMUL_A]);
+    const size_t cols = tg_type_cols(&a->in_type[MATMUL_A]);
     for (int i = 0; i < MATMUL_PARTS && a->in[matmul_b[i]]; i++)
         tg_case_fill_packed(a, matmul_b[i], (uint32_t)i);
+    if (!tg_packing_is_integer(a->in_type[MATMUL_B].layout)) return;
+    for (size_t k = 0; k < cols; k++) {
+        const double power = k / 32 % 3 == 0 ? 0.5 : k / 32 % 3 == 1 ? 1 : 2;
+        gain[k] = (TG_REAL)(k % 32 % 5 == 2 ? -power : k % 32 % 5 == 3 ? power / 2 : power);
+    }
+    for (size_t i = 0; i < n; i++) {
+        const double v = tg_floor((double)x[i] * 20);
+        x[i] = (TG_REAL)(2 * (v > 63 ? 63 : v < -63 ? -63 : v));
+        if (i % cols % 32 == 5) x[i] = 127;
+    }
 }
 
 /* One row, or rows one by one. Columns around a slice's turn of 32 blocks, and around the 3,072
  * that lie in a workgroup's memory at a time. Rows of b around the 8 and the 16 of a workgroup:
- * less, one more, a prime. The last case has three matrices of different layouts side by side, with
- * a bias over all their rows. */
+ * less, one more, a prime. Three matrices of one layout and of different ones, the last ones with a
+ * bias over all their rows. */
 #define CASE_OF(b_, m, cols, alone, tol_)                                                          \
     { .in = { TG_T2(F32, m, cols), b_, TG_ABSENT, TG_T1(F32, cols) },                              \
       .attr = { .f = { 1e-5f } },                                                                  \
@@ -120,6 +136,16 @@ TG_CASE_TABLE cases[] = {
     CASE_OF(TG_T2(F16, 11, 3076), 1, 3076, false, 5e-5),
     ALONE(Q4MX16, 3, 17, 160, 2e-5),
     ALONE(Q8X16, 13, 8, 96, 5e-5),
+    { .in = { TG_T2(F32, 1, 64), TG_CASE_MATRIX(Q4X16, 33, 64), TG_ABSENT, TG_T1(F32, 64),
+              TG_CASE_MATRIX(Q4X16, 16, 64), TG_CASE_MATRIX(Q4X16, 5, 64) },
+      .attr = { .f = { 1e-5f } },
+      .prepare = prepare,
+      .tol = 5e-5 },
+    { .in = { TG_T2(F32, 1, 512), TG_CASE_MATRIX(Q4X16, 17, 512), TG_ABSENT, TG_T1(F32, 512),
+              TG_CASE_MATRIX(Q4KX16, 16, 512), TG_CASE_MATRIX(Q4MX16, 3, 512) },
+      .attr = { .f = { 1e-5f } },
+      .prepare = prepare,
+      .tol = 5e-5 },
     { .in = { TG_T3(F32, 1, 2, 64), TG_CASE_MATRIX(Q4MX16, 33, 64), TG_T1(F32, 54), TG_T1(F32, 64),
               TG_CASE_MATRIX(Q8X16, 16, 64), TG_CASE_MATRIX(F32, 5, 64) },
       .attr = { .f = { 1e-2f } },
@@ -145,6 +171,12 @@ static const char *const four_words[] = {
 static const char *const one_row[] = {
 #include "ops/matmul/matmul_one_row.wgsl.h"
 };
+static const char *const one_row_floats[] = {
+#include "ops/matmul/matmul_one_row_floats.wgsl.h"
+};
+static const char *const one_row_int8[] = {
+#include "ops/matmul/matmul_one_row_int8.wgsl.h"
+};
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
 };
@@ -165,6 +197,8 @@ static size_t groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACKED_ONE_ROWS) * tg_type_rows(&a->in_type[MATMUL_A]);
 }
 static bool fits_nibbles(const tg_args *a) { return fits(a) && tg_packed_is_nibbles(a); }
+static bool fits_q4(const tg_args *a) { return fits_nibbles(a) && tg_packed_is_q4(a); }
+static bool fits_lone_q4(const tg_args *a) { return fits_nibbles(a) && tg_packed_is_lone_q4(a); }
 static size_t rows_8_groups(const tg_args *a) {
     return tg_packed_across(a, 8) * tg_type_rows(&a->in_type[MATMUL_A]);
 }
@@ -173,22 +207,27 @@ static size_t rows_16_groups(const tg_args *a) {
 }
 /* matmul_one_row.wgsl with 16 rows of b a workgroup, or 8, which its constants say. Both fit the
  * same arguments, so the first is taken where tg_packed_is_wide prefers it. */
-#define NIBBLES(rows, constants_, preferred)                                                       \
+#define NIBBLES(x, rows, kind, fits_, constants_)                                                  \
+    .name = "four bits, one row, " #rows kind, .fits = fits_, .word = tg_packed_word,              \
+    .pass = { { .entry = "main",                                                                   \
+                .constants = constants_,                                                           \
+                .wgsl = { wgsl, four_words, weights, packed_text, one_row_##x, one_row },          \
+                .fours = true,                                                                     \
+                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
+                          TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
+                .groups = rows_##rows##_groups } }
+#define NIBBLES_INT8(kind, fits_, constants_)                                                      \
+    { .needs = TG_LEVER_BIT(int8_activations),                                                     \
+      .prefers = tg_packed_is_wide,                                                                \
+      NIBBLES(int8, 16, kind, fits_, TG_ONE_ROW_WIDE constants_) },                                \
     {                                                                                              \
-        .name = "four bits, one row, " #rows, .fits = fits_nibbles, .prefers = preferred,          \
-        .word = tg_packed_word, .pass = {                                                          \
-            { .entry = "main",                                                                     \
-              .constants = constants_,                                                             \
-              .wgsl = { wgsl, four_words, weights, packed_text, one_row },                         \
-              .fours = true,                                                                       \
-              .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3), TG_BIND_IN(4), \
-                        TG_BIND_IN(5), TG_BIND_OUT(0) },                                           \
-              .groups = rows_##rows##_groups }                                                     \
-        }                                                                                          \
+        .needs = TG_LEVER_BIT(int8_activations),                                                   \
+        NIBBLES(int8, 8, kind, fits_, TG_ONE_ROW_NARROW constants_)                                \
     }
 static const tg_shader shaders[] = {
-    NIBBLES(16, TG_ONE_ROW_WIDE, tg_packed_is_wide),
-    NIBBLES(8, TG_ONE_ROW_NARROW, NULL),
+    { .prefers = tg_packed_is_wide,
+      NIBBLES(floats, 16, "", fits_nibbles, TG_ONE_ROW_WIDE TG_ONE_ROW_ANY) },
+    { NIBBLES(floats, 8, "", fits_nibbles, TG_ONE_ROW_NARROW TG_ONE_ROW_ANY) },
     { .name = "packed, rows one by one",
       .fits = fits,
       .word = tg_packed_word,
@@ -198,6 +237,9 @@ static const tg_shader shaders[] = {
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
                             TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
                   .groups = groups } } },
+    NIBBLES_INT8(", rounded, one q4x16", fits_lone_q4, TG_ONE_ROW_LONE_Q4),
+    NIBBLES_INT8(", rounded, q4x16", fits_q4, TG_ONE_ROW_Q4),
+    NIBBLES_INT8(", rounded", fits_nibbles, TG_ONE_ROW_ANY),
 };
 
 /* In one dispatch with all other steps (backend/webgpu/single.h). There a is one row, always. The
