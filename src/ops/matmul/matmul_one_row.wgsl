@@ -88,7 +88,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     var sum = vec4<f32>();
     for (var tile = 0u; tile < depth; tile += COLS) {
         workgroupBarrier();
-        fill(t, tile, depth, lane);
+        fill_tile(t, tile, depth, lane);
         workgroupBarrier();
         let end = min(blocks, (tile + COLS) / 32u);
         for (; block < end; block += SLOTS) {

@@ -10,7 +10,7 @@ const STRIDE = 9u; // of a block, in fours: neighbours meet other banks
 var<workgroup> found: array<vec4<f32>, 864>;
 
 // f(a) from column `tile` on.
-fn fill(t: u32, tile: u32, depth: u32, lane: u32) {
+fn fill_tile(t: u32, tile: u32, depth: u32, lane: u32) {
     for (var i = lane; i < min(COLS, depth - tile) / 4u; i += 256u) {
         found[i / 8u * STRIDE + i % 8u] = values(t, t + 1u, tile + 4u * i, depth);
     }

@@ -35,7 +35,7 @@ fn round_four(i: u32, x: vec4<f32>) {
 }
 
 // f(a) from column `tile` on, nothing behind its end.
-fn fill(t: u32, tile: u32, depth: u32, lane: u32) {
+fn fill_tile(t: u32, tile: u32, depth: u32, lane: u32) {
     let fours = min(COLS, depth - tile) / 4u;
     let k = tile + 4u * lane;
     var x0 = vec4<f32>();

@@ -88,20 +88,13 @@ fn PHASE_part(p: u32, unit: u32, t: Turns, lane: u32) -> vec4<f32> {
     let kind = PHASE_layout(p, u.matrix);
     if (is_nibbles(kind)) {
         let offsets = kind == Q4MX16;
-        let last = PHASE_blocks(p) - 1u;
-        sum = take_four(t.a, lane, block, last, offsets);
-        if (TURNS_AHEAD > 1u && turns > 1u) {
-            sum += take_four(t.b, lane, block + side, last, offsets);
-        }
-        if (TURNS_AHEAD > 2u && turns > 2u) {
-            sum += take_four(t.c, lane, block + 2u * side, last, offsets);
-        }
-        if (TURNS_AHEAD > 3u && turns > 3u) {
-            sum += take_four(t.d, lane, block + 3u * side, last, offsets);
-        }
+        sum = take_four(t.a, lane, block, offsets);
+        if (TURNS_AHEAD > 1u && turns > 1u) { sum += take_four(t.b, lane, block + side, offsets); }
+        if (TURNS_AHEAD > 2u && turns > 2u) { sum += take_four(t.c, lane, block + 2u * side, offsets); }
+        if (TURNS_AHEAD > 3u && turns > 3u) { sum += take_four(t.d, lane, block + 3u * side, offsets); }
         for (var turn = TURNS_AHEAD; turn < turns; turn++) {
             let f = PHASE_fetch(p, unit, block + turn * side, lane);
-            sum += take_four(f, lane, block + turn * side, last, offsets);
+            sum += take_four(f, lane, block + turn * side, offsets);
         }
         return sum;
     }

@@ -24,10 +24,8 @@ var<private> ahead_p: u32;
 var<private> ahead: Turns;
 var<private> ahead_gain: vec4<f32>;
 
-// last: of the row's blocks. Behind it there is nothing in f, and what is in row may be a NaN, which
-// 0 times is one, too.
-fn take_four(f: FourRows, lane: u32, block: u32, last: u32, offsets: bool) -> vec4<f32> {
-    let at = 8u * min(block, last) + lane / 2u % 4u;
+fn take_four(f: FourRows, lane: u32, block: u32, offsets: bool) -> vec4<f32> {
+    let at = min(8u * block, ROW / 4u - 8u) + lane / 2u % 4u;
     let low = row[at];
     let high = row[at + 4u];
     let zero = select(8.0, 0.0, offsets);
