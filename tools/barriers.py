@@ -15,6 +15,7 @@ writes the kernel that calls them, with the memory that they share.
 """
 import functools
 import glob
+import itertools
 import os
 import re
 import sys
@@ -24,6 +25,9 @@ ASSIGN = re.compile(r"([-+*/%&|^]?=)$")
 SHARED = re.compile(r"var<workgroup>\s*(\w+)")
 OWN = re.compile(r"(lane|tid)( % \d+u)? (<|==) \w+$")
 BARRIER = "workgroupBarrier"
+REDUCE = ("src/ops/reduce.wgsl", "src/ops/reduce_subgroups.wgsl")
+# x_floats.wgsl and x_int8.wgsl define the same functions: x.wgsl is walked with each.
+FORMS = ("_floats", "_int8")
 
 
 def close(t, i):
@@ -182,9 +186,10 @@ def check(texts, changed="src/ops/reduce.wgsl"):
             continue
         near = [p for p in texts if p != path and "reduce" not in p and
                 os.path.dirname(p) in ("src/ops", os.path.dirname(path))]
-        for reduce in ("src/ops/reduce.wgsl", "src/ops/reduce_subgroups.wgsl"):
+        forms = [p for p in near if p in [path.replace(".wgsl", f"{form}.wgsl") for form in FORMS]]
+        for reduce, own in itertools.product(REDUCE, forms or [None]):
             known, shared = {}, set()
-            for p in (reduce, *near, path):
+            for p in (reduce, *(p for p in near if p not in forms or p == own), path):
                 if p == path or os.path.dirname(path) != "src/ops":
                     known.update(functions(texts[p]))
                     shared.update(SHARED.findall(texts[p]))
