@@ -895,8 +895,8 @@ static void no_memory(void **state) {
 /* Sessions that 0.1.0 saved behind these tokens have what is computed from them today. */
 static void sessions_of_the_first_release(void **state) {
     (void)state;
-    static const int32_t ids[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
-    enum { N = sizeof ids / sizeof *ids };
+    static const int32_t read[] = { 3, 1, 4, 1, 5, 9, 2, 6 };
+    enum { N = sizeof read / sizeof *read };
     static const struct {
         const char *model, *session;
         tg_kv_type kv;
@@ -920,9 +920,9 @@ static void sessions_of_the_first_release(void **state) {
         if (tg_session_load(loaded, path, NULL, NULL) != TG_OK)
             fail_msg("%s: %s", path, tg_context_error(o.ctx));
         assert_int_equal(tg_session_tokens(loaded), N);
-        assert_int_equal(tg_session_eval(fresh, ids, N, NULL), TG_OK);
-        assert_int_equal(tg_session_eval(loaded, ids, 1, &have), TG_OK);
-        assert_int_equal(tg_session_eval(fresh, ids, 1, &want), TG_OK);
+        assert_int_equal(tg_session_eval(fresh, read, N, NULL), TG_OK);
+        assert_int_equal(tg_session_eval(loaded, read, 1, &have), TG_OK);
+        assert_int_equal(tg_session_eval(fresh, read, 1, &want), TG_OK);
         const size_t bytes = (size_t)info.config.vocab * sizeof *have;
         if (memcmp(have, want, bytes) != 0) fail_msg("%s: it goes on to other bits", path);
         tg_session_free(loaded);
