@@ -204,6 +204,15 @@ static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out)
     return s;
 }
 
+/* A number that is none would be in every answer of either model, and compare with nothing. */
+static tg_status want_finite(tg_ctx *ctx, const char *in, const tg_convert_report *r) {
+    if (r->max_error < TG_INF && r->max_kl < TG_INF) return TG_OK;
+    return tg_fail(ctx, TG_E_DATA,
+                   "%s: comparison: want finite numbers, have others: some weights are NaN or "
+                   "infinite, or too large for the new type",
+                   in);
+}
+
 /* The answers of a model that embeds alone: vectors of all texts but the empty one, which may have
  * no token. */
 static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
@@ -273,6 +282,7 @@ tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_
     if (s == TG_OK) s = open_whole(ctx, out, &b);
     *cache = first;
     if (s == TG_OK) s = compare_models(ctx, a, b, r);
+    if (s == TG_OK) s = want_finite(&ctx->err, in, r);
     if (s == TG_OK && kind == TG_FILE_GGUF && b->layout.config.gelu_erf)
         s = compare_by_tanh(ctx, a, b, r);
     ctx->levers = levers;

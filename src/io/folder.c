@@ -289,12 +289,12 @@ static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_op
     if (m->method == 0 && is_tensors(m)) {
         *out = tg_reader_part(&f->zip, data, data + m->packed_bytes);
         out->name = o->name;
-        return TG_OK;
+        return tg_reader_want_no_pointer(out);
     }
     TG_TRY(take_member(f, m, data, &o->unpacked, &o->room));
     tg_reader_open_memory(f->ctx, o->name, o->unpacked, (size_t)m->bytes, &o->reader);
     *out = o->reader;
-    return TG_OK;
+    return tg_reader_want_no_pointer(out);
 }
 
 /* By pieces, so that a member takes no memory of its size. The state in c is whole after each
@@ -324,6 +324,7 @@ static tg_status check_member(const tg_folder *f, tg_folder_checking *c, double 
     uint64_t data;
     uint8_t *unpacked = NULL;
     size_t room = 0;
+    if (c->tensors && (m->method != 0 || !is_tensors(m))) return TG_OK;
     TG_TRY(want_size(f, m));
     TG_TRY(find_data(f, m, &data));
     if (m->method == 0) return check_stored(f, c, data, deadline_ms);
@@ -335,7 +336,7 @@ static tg_status check_member(const tg_folder *f, tg_folder_checking *c, double 
 tg_status tg_folder_check(const tg_folder *f, tg_folder_checking *c, double deadline_ms) {
     while (c->member < f->n_members) {
         TG_TRY(check_member(f, c, deadline_ms));
-        *c = (tg_folder_checking) { .member = c->member + 1 };
+        *c = (tg_folder_checking) { .member = c->member + 1, .tensors = c->tensors };
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
     return TG_OK;

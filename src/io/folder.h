@@ -12,7 +12,8 @@
  *                            20 comment length u16
  *
  * Zip64 and encryption are refused by name. A member that is packed is unpacked into memory, as is
- * one that is no tensors, and its CRC is compared; tensors that are stored are read where they lie.
+ * one that is no tensors, and its CRC is compared; tensors that are stored are read where they lie,
+ * and compared by whoever reads all of them (tg_folder_check).
  */
 #ifndef TG_IO_FOLDER_H
 #define TG_IO_FOLDER_H
@@ -58,6 +59,7 @@ typedef struct tg_folder_checking {
     size_t member;
     uint64_t done; /* bytes of it */
     uint32_t crc;  /* of these */
+    bool tensors;  /* those that are stored alone: all else is compared as it is opened */
 } tg_folder_checking;
 tg_status tg_folder_check(const tg_folder *f, tg_folder_checking *c, double deadline_ms);
 

@@ -24,6 +24,7 @@ struct tg_floats {
     tg_gguf file;
     tg_tensors table;
     tg_model *model;
+    tg_folder_checking members;
     size_t chunk;    /* of a file with checksums: those before it agree */
     size_t tensor;   /* of the table */
     uint64_t row;    /* of the tensor: rows before it are done */
@@ -102,6 +103,8 @@ static tg_status check_chunks(tg_floats *f, double deadline_ms) {
 tg_status tg_floats_go_on(tg_floats *f, double deadline_ms, tg_model **out) {
     TG_TRY(tg_block_clear(&f->model->block, deadline_ms));
     TG_TRY(check_chunks(f, deadline_ms));
+    f->members.tensors = true;
+    if (f->file.hf) TG_TRY(tg_folder_check(&f->file.hf->folder, &f->members, deadline_ms));
     while (f->tensor < f->table.n_tensors) {
         const tg_tensor *t = &f->table.tensors[f->tensor];
         const uint64_t most = PIECE_ELEMS / tg_tensor_cols(t) + 1,

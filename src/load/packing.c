@@ -52,6 +52,7 @@ struct tg_packer {
     _Atomic size_t done; /* bytes of maps */
     double deadline_ms;
     bool tokenized; /* worker 0's */
+    tg_folder_checking members;
     unsigned n_workers;
     tg_block buffers;
     tg_pack_cache cache;
@@ -321,6 +322,8 @@ static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_
     packer *k = m->packer;
     m->packed = m->map.data ? (const char *)k->cache.weights : m->block.data;
     if (!m->map.data) {
+        k->members.tensors = true;
+        if (m->file.hf) TG_TRY(tg_folder_check(&m->file.hf->folder, &k->members, deadline_ms));
         TG_TRY(run_workers(ctx, k, deadline_ms));
         TG_TRY(tg_weights_whole(m));
         tg_file_maps_end_packing(m);
