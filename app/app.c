@@ -451,6 +451,12 @@ static FILE *open_text(const char *path, const char **why, int *code) {
     return f;
 }
 
+/* What git leaves in the place of a large file that was not fetched. */
+static bool is_pointer(const tg_app_buffer *b) {
+    static const char mark[] = "version https://git-lfs.github.com/spec/v1";
+    return b->n >= sizeof mark - 1 && b->n <= 1024 && memcmp(b->bytes, mark, sizeof mark - 1) == 0;
+}
+
 /* NULL, or what went wrong; *code is for the exit then. Unlike a text to train on, a prompt may
  * come through a pipe, so its length is not known: it is read in blocks up to the limit. */
 const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, int *code) {
@@ -462,9 +468,14 @@ const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, i
     FILE *f = standard ? stdin : open_text(path, &why, code);
     if (!f) return why;
     errno = 0;
+    struct stat info;
+    const bool endless =
+        fstat(fileno(f), &info) == 0 && S_ISCHR(info.st_mode) && !isatty(fileno(f));
     for (size_t n = sizeof block; !why && n == sizeof block;) {
         n = fread(block, 1, sizeof block, f);
-        if (b->n + n > limit) {
+        if (endless && n > 0) {
+            why = "want a file or a pipe, have a device, which may have no end";
+        } else if (b->n + n > limit) {
             snprintf(fault, sizeof fault, "want at most %s, have more", TG_BYTES(limit));
             why = fault;
         } else if (tg_app_buffer_add(b, block, n) != 0) {
@@ -473,6 +484,9 @@ const char *tg_app_read_text(const char *path, size_t limit, tg_app_buffer *b, i
         }
     }
     if (!why && ferror(f)) why = system_error(code);
+    if (!why && !standard && is_pointer(b))
+        why =
+            "want the file itself, have a pointer of git LFS to it: fetch it with \"git lfs pull\"";
     if (!standard) fclose(f);
     return why;
 }

@@ -296,6 +296,14 @@ static int refuse_unknown(const tg_args *args, const char *arg, size_t length) {
     return tg_args_refuse(args, "no option %s", shown);
 }
 
+/* Files that grow, or are replaced when they are whole: no stream can be that. */
+static bool writes(const tg_option *o) {
+    static const char *const outputs[] = { "--out", "--log", "--svg" };
+    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
+        if (strcmp(o->name, outputs[i]) == 0) return true;
+    return false;
+}
+
 /* One option at argv[*at], with its value; moves *at to the last argument used. Both "--name value"
  * and "--name=value" are taken. Values are stored as pointers into argv, which outlives them. A
  * value may begin with one dash, so that negative numbers need no '='. */
@@ -322,6 +330,9 @@ static int parse_option(tg_args *args, int argc, char **argv, int *at) {
         }
         text = argv[++*at];
     }
+    if (text && strcmp(text, "-") == 0 && writes(o))
+        return tg_args_refuse(args, "%s: want the name of a file, have -, which is standard output",
+                              o->name);
     return store(args, o, values, text);
 }
 

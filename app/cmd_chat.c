@@ -20,7 +20,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { REFUSE, SLIDE, STOP };
@@ -499,26 +498,12 @@ static int talk(chat *c) {
     return code;
 }
 
-/* Of --date; else today's where we are, as transformers has it, for templates that ask. */
-static tg_status set_date(const chat *c) {
-    if (c->v->date) return tg_context_date(c->app->ctx, c->v->date);
-    if (!c->tok) return TG_OK;
-    const char *text = c->template_name ? c->template_name : tg_tokenizer_template(c->tok);
-    if (!text || (!strstr(text, "strftime_now") && strcmp(text, "llama3.2") != 0)) return TG_OK;
-    char today[16];
-    const time_t now = time(NULL);
-    struct tm t;
-    if (!localtime_r(&now, &t) || strftime(today, sizeof today, "%Y-%m-%d", &t) == 0) return TG_OK;
-    fprintf(stderr, "note: the template writes today's date; --date %s keeps it\n", today);
-    return tg_context_date(c->app->ctx, today);
-}
-
 /* The template is asked for before the first turn, so that its fault is told at once. */
 static int open_chat(chat *c, const char *path) {
     const int found =
         tg_talk_template(c->app, c->v->template_name, &c->template_name, &c->template_text);
     if (found != TG_ARGS_GO_ON) return found;
-    tg_status s = set_date(c);
+    tg_status s = tg_talk_date(c->app, c->v->date, c->template_name, NULL);
     if (s != TG_OK) {
         tg_app_failed(c->app, c->app->ctx, s, TG_READING);
         return TG_EXIT_USAGE;
@@ -526,7 +511,8 @@ static int open_chat(chat *c, const char *path) {
     s = tg_model_open(c->app->ctx, path, &c->model);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
     c->tok = tg_model_tokenizer(c->model);
-    if ((s = set_date(c)) != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
+    s = tg_talk_date(c->app, c->v->date, c->template_name, c->tok);
+    if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
     s = tg_tokenizer_ends(c->app->ctx, c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {
         const int code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);

@@ -7,13 +7,13 @@
  * wrong options, a text that cannot be trained on, a place that cannot be written to, more memory
  * or disk than there is. Then train_run.c takes over.
  */
-#define _POSIX_C_SOURCE 200809L /* open_memstream */
 #include "app.h"
 #include "format.h"
 #include "signals.h"
 #include "train_chats.h"
 #include "train_data.h"
 #include "train_log.h"
+#include "train_plan.h"
 #include "train_rates.h"
 #include "train_run.h"
 #include "train_sweep.h"
@@ -28,16 +28,13 @@
 /* PATH_BYTES is what Linux takes at most; 16 of them stay free for what is hung on a name. */
 enum { PATH_BYTES = 4096, WHY_BYTES = 512 };
 
-/* Where the plan's second column begins. */
-enum { PLAN_INDENT = 12 };
-
 /* Sizes and intervals of 0 or -1 mean "not given": 0 where it would make no sense as a value, -1
  * where it does ("never"). What is not given comes from the preset, or is derived from the run's
  * length. All else starts with the library's defaults (tg_cmd_train), which the help prints. */
 typedef struct values {
     tg_args_list data, val_data;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
-    const char *family, *tokenizer, *tokens, *template_name, *sweep, *rates, *mix;
+    const char *family, *tokenizer, *tokens, *template_name, *date, *sweep, *rates, *mix;
     tg_mix_part *parts; /* [data.n] of --mix, whose ends are known when the text is; or NULL */
     int64_t row_tokens, layers, width, heads, kv_heads, head_size, mlp, ctx, window;
     double rope_base;
@@ -62,6 +59,9 @@ static const tg_option text_options[] = {
     TG_PATHS("--val-data", values, val_data, "FILE", "validate on this text instead"),
     TG_TEXT("--template", values, template_name, "FILE|NAME",
             "what conversations are written as (default: the model's own)"),
+    TG_TEXT("--date", values, date, "YYYY-MM-DD",
+            "the date that a template writes which says one (default: its own, or today's; the "
+            "run keeps it)"),
 };
 
 static const tg_option model_options[] = {
@@ -123,7 +123,7 @@ static const tg_option run_options[] = {
             "last part of a wsd run, where the rate falls"),
     TG_TEXT("--rates", values, rates, "STEP=RATE,..",
             "learning rates by a table in place of --lr and --schedule, on straight lines between "
-            "its steps: 1=0,100=1e-3,1000=1e-4; to be given again with --resume"),
+            "its steps: 1=0,100=1e-3,1000=1e-4; a resumed run goes on by its own"),
     TG_REAL("--weight-decay", values, weight_decay, 0, 10, "X", "on matrices and embeddings"),
     TG_REAL("--dropout", values, dropout, 0, 0.99, "X",
             "share of activations left out at random in training; 0: none"),
@@ -233,6 +233,36 @@ static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", 
 static const char *const of_schedule[] = { "--lr",    "--schedule", "--warmup", "--min-lr",
                                            "--decay", "--hold-lr",  "--sweep" };
 
+/* Options of what another one turns off: they would do nothing, and nobody would notice. Without
+ * validation a resumed run has none, either, which make_resumed says. */
+static int check_useless(const tg_args *args, const values *v) {
+    const bool validates = v->resume || v->val > 0 || v->val_data.n > 0;
+    const struct {
+        const char *name;
+        bool used;
+        const char *want;
+    } rules[] = {
+        { "--momentum", v->optimizer == TG_MUON, "--optimizer muon" },
+        { "--min-lr", v->schedule != TG_CONSTANT, "--schedule cosine or wsd" },
+        { "--decay", v->schedule == TG_WSD, "--schedule wsd" },
+        { "--patience", validates || v->patience == 0, "a validation: --val above 0" },
+        { "--eval-windows", validates, "a validation: --val above 0" },
+        { "--eval-every", validates || v->eval_every == 0, "a validation: --val above 0" },
+        { "--sample-prompt", v->sample_every != 0, "samples: --sample-every above 0" },
+        { "--sample-tokens", v->sample_every != 0, "samples: --sample-every above 0" },
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const char *name = rules[i].name + 2;
+        const size_t n = strlen(name);
+        const bool swept = v->sweep && strncmp(v->sweep, name, n) == 0 && v->sweep[n] == '=';
+        if (rules[i].used) continue;
+        if (swept) return tg_args_refuse(args, "--sweep: %s wants %s", name, rules[i].want);
+        if (tg_args_given(args, rules[i].name))
+            return tg_args_refuse(args, "%s wants %s", rules[i].name, rules[i].want);
+    }
+    return TG_ARGS_GO_ON;
+}
+
 /* What the table cannot say: options that need or exclude each other. */
 static int check_options(const tg_args *args, const values *v) {
     if (!v->data.n) return tg_args_refuse(args, "--data FILE is missing");
@@ -261,6 +291,8 @@ static int check_options(const tg_args *args, const values *v) {
                               v->data.item[0]);
     if (v->mix && tg_trainchats_named(&v->data))
         return tg_args_refuse(args, "--mix wants texts, not conversations (.jsonl)");
+    if (v->date && !tg_trainchats_named(&v->data))
+        return tg_args_refuse(args, "--date wants conversations: --data FILE.jsonl");
     if (v->template_name && !tg_trainchats_named(&v->data))
         return tg_args_refuse(args, "--template wants conversations: --data FILE.jsonl");
     if (v->tokenizer && v->tokens)
@@ -292,26 +324,41 @@ static int check_options(const tg_args *args, const values *v) {
         return tg_args_refuse(args, "%s cannot be given with --from, whose model has its sizes",
                               fixed_by_from[i]);
     }
-    if (tg_args_given(args, "--momentum") && v->optimizer != TG_MUON)
-        return tg_args_refuse(args, "--momentum wants --optimizer muon");
-    return TG_ARGS_GO_ON;
+    return check_useless(args, v);
 }
 
 /* The presets' own family reads bytes alone. With a vocabulary its sibling takes its place, whose
- * layers are the same; the plan that is printed names it. */
+ * layers are the same; the plan that is printed names it. NULL: the preset's. */
 static const char *family_of(const values *v, const tg_model_config *config) {
     const bool bytes = !v->tokenizer && (!v->tokens || strcmp(v->tokens, "bytes") == 0);
     return v->family ? v->family : config->family || bytes ? NULL : "gpt2";
 }
 
-/* Sizes that are the family's to choose are 0 then. */
-static void choose_family(const values *v, const char *family, tg_model_config *config) {
-    config->family = family;
-    config->mlp = (int32_t)v->mlp;
-    config->kv_heads = (int32_t)v->kv_heads;
-    config->head_size = (int32_t)v->head_size;
-    config->window = (int32_t)v->window;
-    config->rope_base[0] = (float)v->rope_base;
+/* Sizes that the presets' own family does not have; the library would say so of some alone, and
+ * not by the options' names. */
+static const char *const of_families[] = { "--kv-heads", "--head-size", "--mlp", "--window",
+                                           "--rope-base" };
+
+/* Of another family than the preset's, sizes that are not given are the family's to choose: 0. */
+static int choose_family(const tg_args *args, const values *v, tg_model_config *config) {
+    const char *const other = family_of(v, config);
+    if (other) {
+        config->family = other;
+        config->mlp = config->kv_heads = 0;
+    }
+    const bool own = !config->family || strcmp(config->family, tg_family_at(0)) == 0;
+    for (size_t i = 0; own && i < sizeof of_families / sizeof *of_families; i++)
+        if (tg_args_given(args, of_families[i]))
+            return tg_args_refuse(args,
+                                  "%s: want a family that has it (--family llama, qwen3, .. or "
+                                  "--preset modern-small), have %s",
+                                  of_families[i], tg_family_at(0));
+    if (v->mlp) config->mlp = (int32_t)v->mlp;
+    if (v->kv_heads) config->kv_heads = (int32_t)v->kv_heads;
+    if (v->head_size) config->head_size = (int32_t)v->head_size;
+    if (v->window) config->window = (int32_t)v->window;
+    if (v->rope_base > 0) config->rope_base[0] = (float)v->rope_base;
+    return TG_ARGS_GO_ON;
 }
 
 /* The configuration from --preset and the sizes beside it. Another width brings its own fourfold
@@ -339,8 +386,8 @@ static int choose_config(const tg_args *args, const values *v, tg_model_config *
         config->heads = tg_default_heads(config->width);
     }
     if (v->heads) config->heads = (int32_t)v->heads;
-    const char *family = family_of(v, config);
-    if (family) choose_family(v, family, config);
+    const int code = choose_family(args, v, config);
+    if (code != TG_ARGS_GO_ON) return code;
     if (!v->head_size && config->width % config->heads != 0) {
         return tg_args_refuse(args, "--heads: want a divisor of the width %d, have %d",
                               (int)config->width, (int)config->heads);
@@ -539,109 +586,6 @@ static int refuse_collisions(tg_app *app, const values *v, const files *f) {
 /* ----------------------------------------------------------------------------------------- checks
  */
 
-/* Errors and warnings of a lint always go out, remarks only where the plan is shown. An error does
- * not end the lint: all of them are told, and the run is refused afterwards. */
-typedef struct lint {
-    tg_app *app;
-    bool quiet, refused;
-} lint;
-
-static void on_lint(void *user, const tg_lint *finding) {
-    lint *l = user;
-    if (finding->level == 0) {
-        l->refused = true;
-        tg_app_error(l->app, "--data: %s", finding->text);
-    } else if (finding->level == 1) {
-        tg_app_warn(l->app, "--data: %s", finding->text);
-    } else if (!l->quiet) {
-        char safe[512];
-        char line[sizeof safe + 16];
-        tg_fmt_safe(safe, sizeof safe, finding->text);
-        snprintf(line, sizeof line, "  %-9s %s", "", safe);
-        tg_term_wrapped(&l->app->out, PLAN_INDENT, line);
-    }
-}
-
-/* Gives out what was printed into a plan's stream, broken between words where the window is narrow.
- */
-static void put_plan(tg_app *app, FILE *plan, char **text) {
-    if (fclose(plan) == 0) tg_term_wrapped(&app->out, PLAN_INDENT, *text);
-    free(*text);
-}
-
-/* The banner and the first line of the plan; the remarks about the text follow it. */
-static void print_text(tg_app *app, const values *v, const tg_forecast *f) {
-    char name[256], *text = NULL;
-    size_t n_text;
-    FILE *p = open_memstream(&text, &n_text);
-    if (!p) return; /* no memory: whatever comes next will say so */
-    fprintf(p, "%s\n\n", tg_context_banner(app->ctx));
-    fprintf(p, "  %-9s %s", "text", tg_fmt_safe(name, sizeof name, v->data.item[0]));
-    if (v->data.n > 1) fprintf(p, " and %zu more", v->data.n - 1);
-    fprintf(p, ": %s to train on", TG_BYTES(f->train_bytes));
-    if (f->val_bytes) {
-        fprintf(p, ", %s %s", TG_BYTES(f->val_bytes),
-                v->val_data.n ? "of another text for validation" : "held back for validation");
-    }
-    if (f->train_tokens != f->train_bytes)
-        fprintf(p, ": %s and %s tokens", TG_COUNT(f->train_tokens), TG_COUNT(f->val_tokens));
-    fputc('\n', p);
-    if (v->parts) tg_traindata_tell_mix(p, &v->data, v->parts, f->epochs);
-    put_plan(app, p, &text);
-}
-
-/* What will be made, how long it takes and what it needs, before the first step. source is the file
- * that the model or run comes from, or NULL. */
-static void print_plan(tg_app *app, const char *source, const tg_model_config *c,
-                       const tg_train_options *o, const tg_forecast *f, const char *out,
-                       uint64_t disk_free) {
-    char name[256], *text = NULL;
-    size_t n_text;
-    FILE *p = open_memstream(&text, &n_text);
-    if (!p) return;
-    const uint64_t batch = (uint64_t)o->batch;
-    const uint64_t tokens = batch * (uint64_t)o->accum * (uint64_t)o->row_tokens;
-    const char *family = c->family ? c->family : tg_family_at(0);
-    fprintf(p, "  %-9s %s%s%s%s%d layers, width %d, %d heads, context %d: %s parameters\n", "model",
-            source ? tg_fmt_safe(name, sizeof name, source) : "", source ? ": " : "",
-            strcmp(family, tg_family_at(0)) == 0 ? "" : family,
-            strcmp(family, tg_family_at(0)) == 0 ? "" : ", ", (int)c->layers, (int)c->width,
-            (int)c->heads, (int)c->ctx, TG_COUNT(f->params));
-    fprintf(p, "  %-9s %s steps of %s %s (%" PRIu64 " x %d", "run", TG_COUNT((uint64_t)o->steps),
-            TG_COUNT(tokens),
-            f->train_bytes && f->train_tokens == f->train_bytes ? "bytes" : "tokens", batch,
-            (int)o->row_tokens);
-    if (o->accum > 1) fprintf(p, " x %d", (int)o->accum);
-    fputc(')', p);
-    if (f->epochs > 0) fprintf(p, ": %.3g times through the text", f->epochs);
-    if (o->optimizer == TG_MUON) fputs(", by Muon", p);
-    if (o->ema > 0) fprintf(p, ", averaged (EMA %g)", o->ema);
-    fputc('\n', p);
-    fprintf(p, "  %-9s %s needed, %s free\n", "memory", TG_BYTES(f->memory_bytes),
-            TG_BYTES(f->memory_available_bytes));
-    if (*out) {
-        fprintf(p, "  %-9s %s a save, %s in all", "disk", TG_BYTES(f->save_bytes),
-                TG_BYTES(f->disk_bytes));
-        if (disk_free != UINT64_MAX) fprintf(p, ", %s free", TG_BYTES(disk_free));
-        fprintf(p, ": %s\n", tg_fmt_safe(name, sizeof name, out));
-    }
-    if (f->seconds > 0) {
-        fprintf(p, "  %-9s about %s", "time", TG_TIME(f->seconds));
-        fprintf(p, " (%s a step; peak %.0f GFLOP/s)\n", TG_TIME(f->ms_per_step / 1000),
-                f->peak_gflops);
-    } else {
-        fprintf(p, "  %-9s known after the first steps\n", "time");
-    }
-    /* The library's advice is one string of lines; the first one gets the label. */
-    for (const char *line = f->advice; *line;) {
-        const int n = (int)strcspn(line, "\n");
-        fprintf(p, "  %-9s %.*s\n", line == f->advice ? "advice" : "", n, line);
-        line += line[n] ? n + 1 : n;
-    }
-    fputc('\n', p);
-    put_plan(app, p, &text);
-}
-
 /* Refuses a run that this machine has no room for: memory for the run, disk for one save. More disk
  * than that (the .prev, the best weights) is a warning, since files that a save replaces may free
  * it. UINT64_MAX bytes free and 0 bytes available stand for "unknown" and refuse nothing. */
@@ -755,12 +699,13 @@ static int make_new(tg_app *app, const values *v, parts *p, tg_train_options *o,
 static tg_status set_steps(tg_app *app, const values *v, tg_trainer *t) {
     const int64_t done = tg_trainer_steps_done(t);
     const double before = tg_trainer_lr(t, done > 0 ? done : 1);
+    const bool by_table = v->rates || tg_trainer_rates(t, NULL, NULL) > 0;
     tg_status status = v->hold_lr ? tg_trainer_hold_lr(t) : TG_OK;
     if (status == TG_OK) status = tg_trainer_set_steps(t, v->steps);
     const double after = tg_trainer_lr(t, done + 1);
     tg_train_options o = tg_train_options_default();
     tg_trainer_options(t, &o);
-    if (status == TG_OK && done >= o.warmup && after > before * 1.001) {
+    if (status == TG_OK && !by_table && done >= o.warmup && after > before * 1.001) {
         tg_app_warn(app,
                     "%" PRId64 " steps stretch the schedule: the learning rate rises from %.3g at "
                     "step %" PRId64 " to %.3g at step %" PRId64 "; --hold-lr keeps it at its end",
@@ -784,6 +729,12 @@ static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options
     tg_text_set_tokenizer(p->text, tg_model_tokenizer(tg_trainer_model(p->trainer)));
     tg_trainer_options(p->trainer, o);
     p->config = info.config;
+    if (o->val_fraction <= 0 && !v->val_data.n && (v->patience > 0 || v->eval_every > 0))
+        return tg_args_refuse(&app->args, "%s: %s has no validation (--val 0)",
+                              v->patience > 0 ? "--patience" : "--eval-every", v->resume);
+    if (v->hold_lr && tg_trainer_rates(p->trainer, NULL, NULL))
+        return tg_args_refuse(&app->args, "--hold-lr: %s goes by a table (--rates), which stays",
+                              v->resume);
     /* Its memory is taken already; only the disk can still be too small. */
     tg_forecast disk_only = *forecast;
     disk_only.memory_bytes = 0;
@@ -826,25 +777,22 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
                                     prev,         lock,          picture };
     const bool chats = tg_trainchats_named(&v->data);
     const char *vocabulary = v->resume ? v->resume : v->from ? v->from : v->tokenizer;
-    code = chats ? tg_trainchats_open(app, vocabulary, v->template_name, &v->data, &v->val_data,
-                                      !show, &p->text)
+    code = chats ? tg_trainchats_open(app, vocabulary, v->resume != NULL, v->template_name, v->date,
+                                      &v->data, &v->val_data, !show, &p->text)
                  : tg_traindata_open(app, "--data", &v->data, &v->val_data, v->parts, written,
                                      sizeof written / sizeof *written, !show, &p->text);
     if (code != TG_ARGS_GO_ON) return code;
     const uint64_t disk_free = p->files.out[0] ? tg_app_disk_free(p->files.out) : UINT64_MAX;
     code = (v->resume ? make_resumed : make_new)(app, v, p, o, &forecast, disk_free);
     if (code != TG_ARGS_GO_ON) return code;
-    if (show && !chats) print_text(app, v, &forecast);
-    lint l = { app, !show, false };
-    const tg_status linted =
-        chats ? TG_OK : tg_text_lint(p->text, o->row_tokens, o->val_fraction, on_lint, &l);
-    if (linted != TG_OK) return tg_app_failed(app, app->ctx, linted, TG_READING);
-    if (l.refused) return TG_EXIT_USAGE;
+    if (show && !chats) tg_trainplan_text(app, &v->data, v->val_data.n > 0, v->parts, &forecast);
+    if (!chats) code = tg_trainplan_lint(app, p->text, o, !show);
+    if (code != TG_ARGS_GO_ON) return code;
     if (show) {
         const char *from = v->resume ? v->resume : v->from;
         const tg_model *model = tg_trainer_model(p->trainer);
         const char *source = from ? tg_app_file_read(model, from, prev, sizeof prev) : NULL;
-        print_plan(app, source, &p->config, o, &forecast, p->files.out, disk_free);
+        tg_trainplan_run(app, source, &p->config, o, &forecast, p->files.out, disk_free);
     }
     code = want_unread(app, v, &p->files);
     return code == TG_ARGS_GO_ON ? open_log(app, v, p) : code;
@@ -950,14 +898,11 @@ int tg_cmd_train(int argc, char **argv) {
     tg_train_options o = d;
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
     if (code == TG_ARGS_GO_ON && v.mix) code = tg_traindata_mix(&app, v.mix, &v.data, &v.parts);
-    tg_rates rates;
+    tg_rate_table rates;
     if (code == TG_ARGS_GO_ON && v.rates) code = tg_rates_parse(&app.args, v.rates, &rates);
     if (code == TG_ARGS_GO_ON && v.sweep)
         code = tg_sweep_parse(&app.args, v.sweep, run_options,
                               sizeof run_options / sizeof *run_options, &values_of_sweep);
-    if (code == TG_ARGS_GO_ON && v.sweep && v.optimizer != TG_MUON &&
-        strcmp(values_of_sweep.option->name, "--momentum") == 0)
-        code = tg_args_refuse(&app.args, "--sweep: momentum wants --optimizer muon");
     if (code == TG_ARGS_GO_ON && !v.from && !v.resume) {
         code = choose_config(&app.args, &v, &p.config, &p.preset);
     }
@@ -975,8 +920,10 @@ int tg_cmd_train(int argc, char **argv) {
         code = sweep(&app, &v, &p, &values_of_sweep);
     } else {
         code = prepare(&app, &v, &p, &o);
+        if (code == TG_ARGS_GO_ON && v.resume)
+            code = tg_rates_resume(&app, p.trainer, v.rates, v.quiet);
         if (code == TG_ARGS_GO_ON && v.rates)
-            (void)tg_trainer_set_rate(p.trainer, tg_rates_at, &rates);
+            (void)tg_trainer_set_rates(p.trainer, rates.step, rates.rate, rates.n);
         if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);
     }
     free_parts(&p);

@@ -162,6 +162,30 @@ size_t tg_fmt_utf8_length(const char *bytes, size_t n_bytes) {
     return length;
 }
 
+/* Ranges of Unicode's EastAsianWidth.txt, W and F, with the gaps between them that nobody uses;
+ * terminals agree about no more. */
+int tg_fmt_columns(const char *bytes, size_t length) {
+    static const struct {
+        uint32_t first, last;
+        int columns;
+    } table[] = { { 0x300, 0x36F, 0 },     { 0x1100, 0x115F, 2 },   { 0x200B, 0x200F, 0 },
+                  { 0x20D0, 0x20FF, 0 },   { 0x2E80, 0xA4CF, 2 },   { 0xA960, 0xA97F, 2 },
+                  { 0xAC00, 0xD7A3, 2 },   { 0xF900, 0xFAFF, 2 },   { 0xFE00, 0xFE0F, 0 },
+                  { 0xFE10, 0xFE19, 2 },   { 0xFE20, 0xFE2F, 0 },   { 0xFE30, 0xFE6F, 2 },
+                  { 0xFF00, 0xFF60, 2 },   { 0xFFE0, 0xFFE6, 2 },   { 0x16FE0, 0x1B2FF, 2 },
+                  { 0x1F300, 0x1F64F, 2 }, { 0x1F680, 0x1F6FF, 2 }, { 0x1F900, 0x1F9FF, 2 },
+                  { 0x20000, 0x3FFFD, 2 } };
+    const unsigned char *b = (const unsigned char *)bytes;
+    uint32_t code = length == 1 ? b[0] : b[0] & (0xFFu >> (length + 1));
+    for (size_t i = 1; i < length; i++) code = code << 6 | (b[i] & 0x3F);
+    if (code == '\t') return 8;
+    if (length == 1) return code < 0x20 || code == 0x7F ? 2 : 1;
+    if (code < 0xA0) return 3;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (code >= table[i].first && code <= table[i].last) return table[i].columns;
+    return 1;
+}
+
 /* Cut between characters, never within one. cap is 4 at least. Every step leaves room for the three
  * dots and the end, so the cut can be decided when it comes, without looking ahead; for that a text
  * that would just fit is cut as well. */

@@ -40,6 +40,11 @@ double tg_fmt_perplexity(double loss);
  * forms, surrogates and what lies beyond U+10FFFF are not valid. */
 size_t tg_fmt_utf8_length(const char *bytes, size_t n_bytes);
 
+/* Columns of a terminal that tg_term_text takes for the character of length bytes: a control is
+ * shown as ^X, letters of East Asia and most pictures are two wide, accents that combine have none.
+ */
+int tg_fmt_columns(const char *bytes, size_t length);
+
 /*
  * Text from a user or a file, safe to show: control characters and invalid bytes become \xNN.
  * It is cut to fit cap (at least 8), with "..." at its end. Returns out.

@@ -30,12 +30,13 @@ void tg_sampling_of_model(tg_app *app, const tg_model *model, tg_sampling *s) {
     } reals[] = { { "--temp", &s->temp, o.temperature },
                   { "--top-p", &s->top_p, o.top_p },
                   { "--min-p", &s->min_p, o.min_p },
+                  { "--typical-p", &s->typical_p, o.typical_p },
                   { "--repeat-penalty", &s->repeat_penalty, o.repeat_penalty } };
     for (size_t i = 0; i < sizeof reals / sizeof reals[0]; i++)
         if (!tg_args_given(&app->args, reals[i].name)) *reals[i].to = reals[i].from;
     if (!tg_args_given(&app->args, "--top-k")) s->top_k = o.top_k;
-    if (!app->globals.json)
-        fprintf(stderr, "drawing as the file says, where no option does: %s\n", said);
+    if (!tg_args_given(&app->args, "--repeat-last")) s->repeat_last = o.repeat_last;
+    fprintf(stderr, "drawing as the file says, where no option does: %s\n", said);
 }
 
 tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed) {

@@ -77,7 +77,7 @@ int tg_logit_options_set(tg_app *app, const tg_logit_options *s, tg_session *ses
 tg_sampling tg_sampling_default(void);
 
 /* Takes what the model's file says for what the command line does not; tells of it on standard
- * error, but for JSON. */
+ * error. */
 void tg_sampling_of_model(tg_app *app, const tg_model *model, tg_sampling *s);
 
 tg_sample_options tg_sampling_options(const tg_sampling *s, uint64_t seed);

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* By tg_role. They are words of the file's format: another name would be another version. */
 static const char *const roles[] = { "system", "user", "assistant" };
@@ -264,4 +265,17 @@ int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **
         return TG_EXIT_USAGE;
     }
     return code;
+}
+
+tg_status tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok) {
+    if (date) return tg_context_date(app->ctx, date);
+    if (!tok) return TG_OK;
+    const char *text = name ? name : tg_tokenizer_template(tok);
+    if (!text || (!strstr(text, "strftime_now") && strcmp(text, "llama3.2") != 0)) return TG_OK;
+    char today[16];
+    const time_t now = time(NULL);
+    struct tm t;
+    if (!localtime_r(&now, &t) || strftime(today, sizeof today, "%Y-%m-%d", &t) == 0) return TG_OK;
+    fprintf(stderr, "note: the template writes today's date; --date %s keeps it\n", today);
+    return tg_context_date(app->ctx, today);
 }

@@ -57,4 +57,9 @@ int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **
 /* To standard error: what --template takes. */
 void tg_talk_template_names(void);
 
+/* The day that a template writes: of --date, or NULL; else today's where we are, as transformers
+ * has it, which is said, if the template asks: that of a name or text, or of tok. tok NULL: nobody
+ * has it yet, and a date that is given is checked. */
+tg_status tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok);
+
 #endif

@@ -60,9 +60,9 @@ static void tell(const tg_app *app, const char *name, const tg_chats_info *info)
             TG_COUNT(info->tokens), TG_COUNT(info->targets), TG_COUNT(info->longest));
 }
 
-int tg_trainchats_open(tg_app *app, const char *vocabulary, const char *wanted,
-                       const tg_args_list *data, const tg_args_list *val, bool quiet,
-                       tg_text **out) {
+int tg_trainchats_open(tg_app *app, const char *vocabulary, bool resumed, const char *wanted,
+                       const char *date, const tg_args_list *data, const tg_args_list *val,
+                       bool quiet, tg_text **out) {
     const char *template_name;
     char *template_text = NULL;
     tg_app_buffer all = { 0 };
@@ -74,6 +74,7 @@ int tg_trainchats_open(tg_app *app, const char *vocabulary, const char *wanted,
     if (code == TG_ARGS_GO_ON) code = add_files(app, val, &all);
     if (code == TG_ARGS_GO_ON) {
         tg_status s = tg_tokenizer_open(app->ctx, vocabulary, &tok);
+        if (s == TG_OK && (date || !resumed)) s = tg_talk_date(app, date, template_name, tok);
         if (s == TG_OK)
             s = tg_text_of_chats(app->ctx, tok, template_name, data->item[0], all.bytes, all.n,
                                  val_from, &info, out);

@@ -5,6 +5,7 @@
 #include "train_rates.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ static bool parse_point(const char *text, char **end, int64_t *step, double *rat
     return *end != text && isfinite(*rate) && *rate >= 0 && *rate <= 100;
 }
 
-static bool parse(const char *text, tg_rates *out) {
+static bool parse(const char *text, tg_rate_table *out) {
     for (char *end;; text = end + 1) {
         const size_t n = out->n;
         if (n == TG_RATES_MAX || !parse_point(text, &end, &out->step[n], &out->rate[n]))
@@ -30,8 +31,8 @@ static bool parse(const char *text, tg_rates *out) {
     }
 }
 
-int tg_rates_parse(const tg_args *args, const char *text, tg_rates *out) {
-    *out = (tg_rates) { .n = 0 };
+int tg_rates_parse(const tg_args *args, const char *text, tg_rate_table *out) {
+    *out = (tg_rate_table) { .n = 0 };
     if (parse(text, out)) return TG_ARGS_GO_ON;
     return tg_args_refuse(args,
                           "--rates: want STEP=RATE,.. with up to %d rising steps and rates of 0 to "
@@ -39,12 +40,38 @@ int tg_rates_parse(const tg_args *args, const char *text, tg_rates *out) {
                           TG_RATES_MAX, text);
 }
 
-double tg_rates_at(void *user, int64_t step) {
-    const tg_rates *r = user;
-    size_t i = 0;
-    while (i < r->n && r->step[i] < step) i++;
-    if (i == 0) return r->rate[0];
-    if (i == r->n) return r->rate[i - 1];
-    const double part = (double)(step - r->step[i - 1]) / (double)(r->step[i] - r->step[i - 1]);
-    return r->rate[i - 1] + (r->rate[i] - r->rate[i - 1]) * part;
+/* As it is typed. */
+static void write_table(const int64_t *step, const double *rate, size_t n, char *out, size_t cap) {
+    size_t used = 0;
+    for (size_t i = 0; i < n && used < cap; i++)
+        used += (size_t)snprintf(out + used, cap - used, "%s%" PRId64 "=%.15g", i ? "," : "",
+                                 step[i], rate[i]);
+}
+
+int tg_rates_resume(tg_app *app, tg_trainer *trainer, const char *text, bool quiet) {
+    const int64_t *step;
+    const double *rate;
+    const size_t n = tg_trainer_rates(trainer, &step, &rate);
+    tg_rate_table asked = { .n = 0 };
+    char own[TG_RATES_MAX * 48] = "";
+    write_table(step, rate, n, own, sizeof own);
+    if (!text && n && !quiet)
+        fprintf(stderr, "the run goes on by its learning rates: --rates %s\n", own);
+    if (!text) return TG_ARGS_GO_ON;
+    if (!n)
+        tg_app_warn(app,
+                    "the run's file has no table of rates: from step %" PRId64
+                    " on they are those of --rates",
+                    tg_trainer_steps_done(trainer) + 1);
+    if (!n) return TG_ARGS_GO_ON;
+    const int code = tg_rates_parse(&app->args, text, &asked);
+    if (code != TG_ARGS_GO_ON) return code;
+    bool same = n == asked.n;
+    for (size_t i = 0; same && i < n; i++)
+        same = step[i] == asked.step[i] && rate[i] == asked.rate[i];
+    if (same) return TG_ARGS_GO_ON;
+    return tg_args_refuse(&app->args,
+                          "--rates cannot be changed by --resume: want %s, as the run has it, have "
+                          "%s; --from starts a new run on its weights",
+                          own, text);
 }

@@ -238,13 +238,14 @@ int tg_sampleblock_text(void *user, const char *bytes, size_t n_bytes) {
     while (n_bytes > 0) {
         const size_t length = tg_fmt_utf8_length(bytes, n_bytes);
         const size_t used = length ? length : 1;
-        if (*bytes == '\n' || b->column >= b->width) {
+        const int wide = tg_fmt_columns(bytes, used);
+        if (*bytes == '\n' || b->column + wide > b->width) {
             fputc('\n', out->file);
             begin_line(b);
         }
         if (*bytes != '\n') {
             tg_term_text(out, bytes, used);
-            b->column++;
+            b->column += wide;
         }
         bytes += used;
         n_bytes -= used;
@@ -252,7 +253,7 @@ int tg_sampleblock_text(void *user, const char *bytes, size_t n_bytes) {
     return ferror(out->file) != 0;
 }
 
-/* An empty line below as above, and then the names of the columns again. */
+/* An empty line below as above, and then the names of the wide again. */
 void tg_sampleblock_end(tg_sampleblock *b) {
     FILE *f = b->show->app->out.file;
     fputs("\n\n", f);

@@ -403,7 +403,7 @@ TG_API tg_status tg_tokenizer_encode(tg_context *ctx, const tg_tokenizer *tok, c
                                      size_t *n);
 TG_API size_t tg_tokenizer_count(const tg_tokenizer *tokenizer);
 /* The bytes that a token adds to a text ("" of a special one), and the token as the file spells it;
- * NULL if there is no such token. They live as long as the tokenizer; n_bytes may be NULL. */
+ * NULL: there is none. A zero stands behind; n_bytes, which may be NULL, counts zeros within. */
 TG_API const char *tg_tokenizer_bytes(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
 TG_API const char *tg_tokenizer_piece(const tg_tokenizer *tokenizer, int32_t id, size_t *n_bytes);
 
@@ -509,8 +509,8 @@ typedef struct tg_chats_info {
  * where the template writes earlier turns anew; the order of an epoch follows from the run's seed.
  * template_name as for tg_tokenizer_chat; name is for messages, which say the line. Lines that
  * begin at val_from or behind it validate; 0: the last val_fraction of the rows. Nothing is
- * borrowed. info may be NULL. E_FORMAT, E_DATA: a line is broken, or has no answer; nothing is made
- * then. Not in WebAssembly.
+ * borrowed; info may be NULL. A template that asks gets tg_context_date's day, else that of the run
+ * tok is of, else today's. E_FORMAT, E_DATA: a broken line, or no answer. Not in WebAssembly.
  */
 TG_API tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok,
                                   const char *template_name, const char *name, const char *bytes,
@@ -766,8 +766,8 @@ TG_API tg_status tg_model_tensor(const tg_model *model, const char *name, float 
 TG_API const char *tg_model_tensor_at(const tg_model *model, size_t i, uint64_t *n_elems);
 
 /* How the makers of a third-party model would draw its tokens (generation_config.json of a folder,
- * general.sampling.* of a GGUF file): such values of temperature, top_k, top_p, min_p and
- * repeat_penalty as the file has take the place of those in options; the rest stays. said: which,
+ * general.sampling.* of a GGUF file): such values of temperature, top_k, top_p, min_p, typical_p,
+ * repeat_penalty and repeat_last as it has replace those in options; the rest stays. said: which,
  * as "temperature 0.7, top-k 20"; "": none. A value that tg_session_sample would refuse is left
  * out. */
 TG_API tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, char *said,
@@ -884,6 +884,15 @@ typedef double (*tg_rate_fn)(void *user, int64_t step);
  * warm-up; NULL: the options' again. It is not kept in saves, which tell that there was one:
  * whoever resumes sets it anew, and until then the log warns. */
 TG_API tg_status tg_trainer_set_rate(tg_trainer *trainer, tg_rate_fn rate, void *user);
+/* A table in its place, which saves keep, so that a resumed run goes on by it: rates [n], finite
+ * and at least 0, of steps [n], which rise; straight lines between them, level before and behind. n
+ * 0: the options' again. E_ARG. tg_trainer_rates gives it back, the trainer's own until it is set.
+ */
+enum { TG_RATES_MAX = 64 };
+TG_API tg_status tg_trainer_set_rates(tg_trainer *trainer, const int64_t *steps,
+                                      const double *rates, size_t n);
+TG_API size_t tg_trainer_rates(const tg_trainer *trainer, const int64_t **steps,
+                               const double **rates);
 /* Other values of options.eval_every and .patience, from the next step on; below 0: as they are.
  * They change no weight; after an early stop a patience of 0 lets the run go on. */
 TG_API tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every,

@@ -149,6 +149,8 @@ class Header:
             self.functions[function[2]] = described
         elif imported:
             self.imports[imported[1]] = (imported[2].strip(), self.parameters(imported[4]))
+        elif re.fullmatch(r"enum \{ TG_\w+_MAX = \d+ \}", d):
+            pass  # the room of a table that a caller fills, which JavaScript has no use for
         elif not (private_is_known
                   and re.fullmatch(r"(unsigned|bool|int|void) tg_wasm_\w+\(.*\)", d)):
             raise Unknown("declaration: " + d[:120])

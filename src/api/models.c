@@ -33,6 +33,18 @@ static void take(const tg_gguf *g, const char *key, double min, double max, cons
     tg_str_append(said, said_bytes, "%s%s %g", *said ? ", " : "", name, v->real);
 }
 
+/* Of GGUF, what nobody does here and would change the text. */
+static void tell_undone(const tg_model *model) {
+    static const char *const keys[] = { "general.sampling.xtc_probability",
+                                        "general.sampling.mirostat" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const tg_gguf_value *v = tg_gguf_find(model->metadata, keys[i]);
+        if (v && v->real != 0)
+            tg_say(&model->ctx->err, TG_LOG_WARNING,
+                   "%s: %g is not done here, so tokens are drawn without it", keys[i], v->real);
+    }
+}
+
 bool tg_model_can(const tg_model *model, tg_ability what) {
     if (!model) return false;
     switch (what) {
@@ -53,13 +65,17 @@ tg_status tg_model_sampling(const tg_model *model, tg_sample_options *options, c
     if (!g) return TG_OK;
     TG_OPTIONS_TAKE(&model->ctx->err, tg_sample_options, options, own);
     tg_sample_options *const o = &own;
-    double top_k = (double)o->top_k;
+    double top_k = (double)o->top_k, repeat_last = (double)o->repeat_last;
     take(g, "temp", 0, 1000, "temperature", &o->temperature, said, said_bytes);
     take(g, "top_k", 0, INT32_MAX, "top-k", &top_k, said, said_bytes);
     take(g, "top_p", 1e-9, 1, "top-p", &o->top_p, said, said_bytes);
     take(g, "min_p", 0, 1, "min-p", &o->min_p, said, said_bytes);
+    take(g, "typical_p", 0, 1, "typical-p", &o->typical_p, said, said_bytes);
     take(g, "penalty_repeat", 1e-9, 100, "repeat penalty", &o->repeat_penalty, said, said_bytes);
+    take(g, "penalty_last_n", 0, 1024, "repeat-last", &repeat_last, said, said_bytes);
     o->top_k = (int32_t)top_k;
+    o->repeat_last = (int32_t)repeat_last;
+    tell_undone(model);
     return tg_options_give(&model->ctx->err, "tg_sample_options", o, options);
 }
 

@@ -17,6 +17,7 @@
 #include "api/jobs.h"
 #include "api/tokens.h"
 #include "api/want.h"
+#include "base/time.h"
 #include "convert/convert.h"
 #include "io/detect.h"
 #include "io/output.h"
@@ -250,6 +251,17 @@ tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n) {
     return TG_OK;
 }
 
+/* The day that a template writes which asks for one: the caller's, that of the run which the
+ * tokenizer is of, or today's where the template has none of its own. */
+static tg_jinja_date date_of(const tg_context *ctx, const tg_tokenizer *tok,
+                             const tg_chat_template *chat) {
+    bool todays;
+    if (!tg_chat_asks_date(chat, &todays)) return (tg_jinja_date) { 0, 0, 0 };
+    const int *given = ctx->date[2] ? ctx->date : tok->date;
+    if (given[2]) return (tg_jinja_date) { given[0], given[1], given[2] };
+    return todays ? tg_chat_date_of(tg_time_unix()) : (tg_jinja_date) { 0, 0, 0 };
+}
+
 /* made is a template that was read for this call, which chat points into, or nothing where it is
  * one that the tokenizer has: either way deinit is right. Rows are made before tg_chats_new
  * returns, so the template can go. */
@@ -265,8 +277,8 @@ tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char 
     WANT(ctx, out);
     if (n_bytes) WANT(ctx, bytes);
     TG_TRY(tg_template_want(ctx, tok, template_name, &made, &chat));
-    const tg_status s =
-        tg_chats_new(ctx, tok->tok, chat, name, bytes, n_bytes, val_from, info ? info : &own, out);
+    const tg_status s = tg_chats_new(ctx, tok->tok, chat, date_of(ctx, tok, chat), name, bytes,
+                                     n_bytes, val_from, info ? info : &own, out);
     tg_chat_template_deinit(&made);
     return s;
 }

@@ -384,6 +384,27 @@ tg_status tg_trainer_set_rate(tg_trainer *trainer, tg_rate_fn rate, void *user) 
     return TG_OK;
 }
 
+tg_status tg_trainer_set_rates(tg_trainer *trainer, const int64_t *steps, const double *rates,
+                               size_t n) {
+    if (!trainer) return TG_E_ARG;
+    ENTER(trainer->ctx);
+    if (n > TG_RATES_MAX || (n && (!steps || !rates)))
+        return tg_fail(&trainer->ctx->err, TG_E_ARG, "rates: want a table of up to %d, have %zu",
+                       TG_RATES_MAX, n);
+    tg_rates table = { .n = n };
+    for (size_t i = 0; i < n; i++) {
+        table.step[i] = steps[i];
+        table.rate[i] = rates[i];
+    }
+    return tg_train_set_rates(trainer, &table);
+}
+
+size_t tg_trainer_rates(const tg_trainer *trainer, const int64_t **steps, const double **rates) {
+    if (steps) *steps = trainer ? trainer->rates.step : NULL;
+    if (rates) *rates = trainer ? trainer->rates.rate : NULL;
+    return trainer ? trainer->rates.n : 0;
+}
+
 tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every, int32_t patience) {
     if (!trainer) return TG_E_ARG;
     ENTER(trainer->ctx);

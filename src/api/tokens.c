@@ -9,6 +9,7 @@
 #include "api/tokens.h"
 #include "api/want.h"
 #include "load/weights.h"
+#include "training/train.h"
 
 /* A third-party file has a vocabulary of its own. A file of ours may have one among its keys, and
  * is otherwise a model of bytes, whose tokenizer needs no file. */
@@ -20,9 +21,13 @@ tg_status tg_tokenizer_open(tg_context *ctx, const char *path, tg_tokenizer **ou
     if (*out) return TG_OK;
     tg_file *f; /* of ours */
     TG_TRY(tg_file_open(&ctx->err, path, &f));
-    const tg_status s = f->keys ? tg_vocabulary_keys(ctx, path, f->keys, f->keys_bytes, out)
-                                : tg_vocabulary_bytes(ctx, out);
+    tg_status s = f->keys ? tg_vocabulary_keys(ctx, path, f->keys, f->keys_bytes, out)
+                          : tg_vocabulary_bytes(ctx, out);
+    if (s == TG_OK) s = tg_train_read_date(&ctx->err, f->header, (*out)->date);
     tg_file_close(f);
+    if (s == TG_OK) return TG_OK;
+    tg_vocabulary_free(*out);
+    *out = NULL;
     return s;
 }
 
@@ -118,34 +123,13 @@ tg_status tg_tokenizer_decode(tg_context *ctx, const tg_tokenizer *tok, const in
 
 /* ------------------------------------------------------------------------------------- chat */
 
-/* A number of n digits, all of which have to be digits; else -1. */
-static int digits(const char *text, size_t n) {
-    int value = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (text[i] < '0' || text[i] > '9') return -1;
-        value = 10 * value + (text[i] - '0');
-    }
-    return value;
-}
-
-/* The day that templates are told, which has to be one of the Gregorian calendar; all zeros stand
- * for none. With a date that is given, a conversation is the same tokens on every day. */
+/* The day that templates are told; all zeros stand for none. With a date that is given, a
+ * conversation is the same tokens on every day. */
 tg_status tg_context_date(tg_context *ctx, const char *date) {
-    static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
     ENTER(ctx);
     memset(ctx->date, 0, sizeof ctx->date);
-    if (!date) return TG_OK;
-    const bool formed = strlen(date) == 10 && date[4] == '-' && date[7] == '-';
-    const int year = formed ? digits(date, 4) : -1, month = formed ? digits(date + 5, 2) : -1,
-              day = formed ? digits(date + 8, 2) : -1;
-    const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    if (year < 1 || month < 1 || month > 12 || day < 1 || day > days[month - 1] ||
-        (month == 2 && day == 29 && !leap))
-        return tg_fail(&ctx->err, TG_E_ARG, "date: want YYYY-MM-DD, have %.40s", date);
-    ctx->date[0] = year;
-    ctx->date[1] = month;
-    ctx->date[2] = day;
-    return TG_OK;
+    if (!date || tg_chat_date(date, ctx->date)) return TG_OK;
+    return tg_fail(&ctx->err, TG_E_ARG, "date: want YYYY-MM-DD, have %.40s", date);
 }
 
 const char *tg_chat_template_at(size_t i) { return tg_chat_name_at(i); }

@@ -63,6 +63,38 @@ bool tg_chat_thinks(const tg_chat_template *t) {
 
 /* ----------------------------------------------------------------------------------- variables */
 
+/* A number of n digits, all of which have to be digits; else -1. */
+static int digits_of(const char *text, size_t n) {
+    int value = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (text[i] < '0' || text[i] > '9') return -1;
+        value = 10 * value + (text[i] - '0');
+    }
+    return value;
+}
+
+bool tg_chat_date(const char *text, int date[3]) {
+    static const int days[] = { 31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+    const bool formed = strlen(text) == 10 && text[4] == '-' && text[7] == '-';
+    const int year = formed ? digits_of(text, 4) : -1, month = formed ? digits_of(text + 5, 2) : -1,
+              day = formed ? digits_of(text + 8, 2) : -1;
+    const bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    if (year < 1 || month < 1 || month > 12 || day < 1 || day > days[month - 1] ||
+        (month == 2 && day == 29 && !leap))
+        return false;
+    date[0] = year;
+    date[1] = month;
+    date[2] = day;
+    return true;
+}
+
+/* By the two names that transformers and Llama's makers have for it; a template that sets
+ * date_string itself where nobody did asks for today's by strftime_now. */
+bool tg_chat_asks_date(const tg_chat_template *t, bool *todays) {
+    *todays = tg_jinja_mentions(t->jinja, "strftime_now");
+    return *todays || tg_jinja_mentions(t->jinja, "date_string");
+}
+
 /* Days to a date of the calendar that we have: years begin in March, so that the leap day is the
  * last one. */
 tg_jinja_date tg_chat_date_of(int64_t seconds) {

@@ -51,6 +51,11 @@ enum {
     TG_CHAT_WHOLE = 4     /* nothing is asked behind the last message; of JSON alone */
 };
 
+/* "YYYY-MM-DD", a day of the Gregorian calendar, as year, month and day; false: it is none, and
+ * date stays. */
+bool tg_chat_date(const char *text, int date[3]);
+/* Does a template ask for a date, and *todays: has it none of its own? */
+bool tg_chat_asks_date(const tg_chat_template *t, bool *todays);
 /* Of seconds since 1970, not negative, in UTC. */
 tg_jinja_date tg_chat_date_of(int64_t seconds);
 

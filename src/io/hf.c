@@ -148,33 +148,6 @@ static tg_status read_json(opening *o, const char *name, const tg_json **out) {
     return tg_hf_read_json(o->g, o->folder, name, out);
 }
 
-/* How the model's makers would draw tokens, under GGUF's keys; unless they would not draw at all.
- */
-const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS] = {
-    { "temperature", ".general.sampling.temp", false },
-    { "top_k", ".general.sampling.top_k", true },
-    { "top_p", ".general.sampling.top_p", false },
-    { "min_p", ".general.sampling.min_p", false },
-    { "repetition_penalty", ".general.sampling.penalty_repeat", false },
-};
-
-/* This is advice, so what cannot be read is left out without an error. */
-static void put_sampling(tg_hf_values *m, const tg_json *generation) {
-    const tg_hf_sampling_key *keys = tg_hf_sampling_keys;
-    const tg_json *draws = tg_json_get(generation, "do_sample");
-    if (draws && tg_json_kind(draws) == TG_JSON_FALSE) return;
-    for (size_t i = 0; i < TG_HF_SAMPLING_KEYS; i++) {
-        const tg_json *value = tg_json_get(generation, keys[i].theirs);
-        int64_t whole;
-        double real;
-        if (!value) continue;
-        if (keys[i].whole && tg_json_int64(NULL, value, &whole) == TG_OK && whole >= 0)
-            tg_hf_put_int(m, keys[i].ours, whole);
-        if (!keys[i].whole && tg_json_double(NULL, value, &real) == TG_OK)
-            tg_hf_put_float(m, keys[i].ours, real);
-    }
-}
-
 /* The tokens that end a text: one, or a list, of which the first is eos in GGUF's words. The
  * whole list goes under a key of Ollama's, since GGUF's own has one id. Whether the vocabulary
  * has these ids is checked where it is made (load/vocabulary.c). */
@@ -210,7 +183,7 @@ static tg_status put_generation(opening *o, tg_hf_values *m, const tg_json *conf
         if (!ids && m->root != config) ids = tg_json_get(m->root, "eos_token_id");
     }
     if (ids && tg_json_kind(ids) != TG_JSON_NULL) TG_TRY(put_ends(o, m, file, ids));
-    if (generation) put_sampling(m, generation);
+    if (generation) tg_hf_sampling(m, generation);
     return TG_OK;
 }
 

@@ -117,7 +117,7 @@ typedef struct tg_hf_sampling_key {
     const char *theirs, *ours;
     bool whole;
 } tg_hf_sampling_key;
-enum { TG_HF_SAMPLING_KEYS = 5 };
+enum { TG_HF_SAMPLING_KEYS = 6 };
 extern const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS];
 
 /* The i-th family, by model/families.def; NULL beyond the last. */
@@ -172,5 +172,14 @@ tg_status tg_hf_get_float(tg_hf_values *m, const tg_json *root, const char *key,
 
 /* A member of config.json that changes nothing of what is computed: hf_keys.def. */
 bool tg_hf_harmless(const tg_json *v);
+/* The same by another list: hf_keys.def says what the values mean. */
+typedef struct tg_hf_key {
+    const char *key;
+    enum { TG_HF_ANY, TG_HF_OFF, TG_HF_ON } value;
+} tg_hf_key;
+bool tg_hf_key_in(const tg_hf_key *list, size_t n, const tg_json *v);
+
+/* generation_config.json, but for ends of texts. */
+void tg_hf_sampling(tg_hf_values *m, const tg_json *generation);
 
 #endif

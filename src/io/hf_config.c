@@ -530,22 +530,23 @@ static tg_status read_group(tg_hf_values *m, uint32_t *group) {
 
 /* ----------------------------------------------------------------------------- all that is left */
 
-enum { ANY, OFF, ON };
-static const struct {
-    const char *key;
-    int value;
-} harmless[] = {
-#define TG_HF_KEY(key, value, why) { key, value },
+static const tg_hf_key harmless[] = {
+#define TG_HF_KEY(key, value, why) { key, TG_HF_##value },
 #include "io/hf_keys.def"
 #undef TG_HF_KEY
 };
 
-bool tg_hf_harmless(const tg_json *v) {
+bool tg_hf_key_in(const tg_hf_key *list, size_t n, const tg_json *v) {
     if (tg_json_kind(v) == TG_JSON_NULL) return true;
-    for (size_t i = 0; i < sizeof harmless / sizeof harmless[0]; i++)
-        if (strcmp(harmless[i].key, v->key) == 0)
-            return harmless[i].value == ANY || (harmless[i].value == OFF ? is_off(v) : is_on(v));
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(list[i].key, v->key) == 0)
+            return list[i].value == TG_HF_ANY ||
+                   (list[i].value == TG_HF_OFF ? is_off(v) : is_on(v));
     return false;
+}
+
+bool tg_hf_harmless(const tg_json *v) {
+    return tg_hf_key_in(harmless, sizeof harmless / sizeof harmless[0], v);
 }
 
 /* The end of every reading: by now all that matters has been asked for. */

@@ -164,6 +164,15 @@ static tg_status read_ways(tg_hf_embedding *o, const char *file, const tg_json *
             return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
                            "%s/%s: pooling_mode: want up to %d ways that are known, have %s",
                            o->g->path, file, TG_POOLING_WAYS_MOST, TG_JSON_SHOWN(v));
+    for (const tg_json *v = mode ? NULL : tg_json_first(config); v; v = tg_json_next(v)) {
+        int i = 0;
+        while (i < TG_POOLING_COUNT && strcmp(v->key, tg_pooling_table[i].older) != 0) i++;
+        if (i == TG_POOLING_COUNT && strncmp(v->key, "pooling_mode_", 13) == 0 &&
+            is_on(config, v->key))
+            return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                           "%s/%s: %.60s: want a way of pooling that is known, have true",
+                           o->g->path, file, v->key);
+    }
     for (int i = 0; i < TG_POOLING_COUNT && !mode; i++)
         if (is_on(config, tg_pooling_table[i].older)) ways->way[ways->n++] = (uint8_t)i;
     if (ways->n == 0) ways->way[ways->n++] = TG_POOLING_BY_MEAN;

@@ -519,7 +519,7 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
 /* generation_config.json: where an answer ends, which may be at one of several ids, and how the
  * file wants tokens drawn. One end is a number there, several are a list. */
 tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, tg_buf *text) {
-    bool draws = false;
+    bool draws = false, greedy = false;
     tg_json_writer w;
     tg_json_writer_init(&w, text);
     tg_json_begin_object(&w);
@@ -533,7 +533,10 @@ tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, 
         const tg_hf_sampling_key *k = &tg_hf_sampling_keys[i];
         const tg_gguf_value *v = tg_gguf_find(g, k->ours + 1);
         if (!v) continue;
+        const bool likeliest = i == 0 && v->real == 0; /* a temperature that transformers refuses */
+        greedy = greedy || likeliest;
         draws = true;
+        if (likeliest) continue;
         tg_json_key(&w, k->theirs);
         if (k->whole)
             tg_json_put_int(&w, v->whole);
@@ -542,7 +545,7 @@ tg_status tg_hf_put_generation(const tg_gguf *g, const int32_t *ends, size_t n, 
     }
     if (draws) {
         tg_json_key(&w, "do_sample");
-        tg_json_put_bool(&w, true);
+        tg_json_put_bool(&w, !greedy);
     }
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "generation_config.json");

@@ -8,12 +8,12 @@
  */
 #include "io/reader.h"
 
-/* What git leaves in the place of a large file that was not fetched: a text of some 130 bytes. */
-static tg_status want_no_pointer(const tg_reader *r) {
+tg_status tg_reader_want_no_pointer(const tg_reader *r) {
     static const char mark[] = "version https://git-lfs.github.com/spec/v1";
     char first[sizeof mark - 1];
-    if (r->end < sizeof first || r->end > 1024) return TG_OK;
-    TG_TRY(tg_read_at(r, 0, "beginning", first, sizeof first));
+    const uint64_t n = tg_reader_left(r);
+    if (n < sizeof first || n > 1024) return TG_OK;
+    TG_TRY(tg_read_at(r, r->offset, "beginning", first, sizeof first));
     if (memcmp(first, mark, sizeof first) != 0) return TG_OK;
     return tg_fail(r->ctx, TG_E_FORMAT,
                    "%s: want the file itself, have a pointer of git LFS to it: fetch it with "
@@ -25,7 +25,7 @@ tg_status tg_reader_open(tg_ctx *ctx, const char *path, tg_reader *out) {
     *out = (tg_reader) { .ctx = ctx, .name = path };
     TG_TRY(tg_os_file_open(ctx, path, &out->file));
     out->end = tg_os_file_bytes(out->file);
-    const tg_status s = want_no_pointer(out);
+    const tg_status s = tg_reader_want_no_pointer(out);
     if (s != TG_OK) tg_reader_close(out);
     return s;
 }

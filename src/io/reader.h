@@ -40,6 +40,9 @@ tg_status tg_reader_open(tg_ctx *ctx, const char *path, tg_reader *out);
 void tg_reader_open_memory(tg_ctx *ctx, const char *name, const void *bytes, size_t n_bytes,
                            tg_reader *out);
 void tg_reader_close(tg_reader *r);
+/* Of what is left: TG_E_FORMAT if it is what git leaves in the place of a large file that was not
+ * fetched, a text of some 130 bytes. Files are asked as they are opened. */
+tg_status tg_reader_want_no_pointer(const tg_reader *r);
 
 /* For probes: the first bytes of a file, *n <= most of them. None of what is not there and of what
  * is no regular file, which is for whoever opens it to say; other errors are those of

@@ -291,8 +291,10 @@ static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, t
 
 /* Models have rows for more tokens than there are, so that their number divides well; those are
  * never asked for by a text. More tokens than rows would read beyond the embedding. */
-static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
-    TG_TRY(tg_tok_new_json(g->ctx, g->path, g->tokenizer_json, g->tokenizer_bytes, out));
+static tg_status from_json(const tg_gguf *g, size_t n_tokens, tg_arena *arena, tg_tok **out) {
+    const char *name = g->hf ? tg_arena_sprintf(arena, "%s/tokenizer.json", g->path) : g->path;
+    if (!name) return tg_fail_memory(g->ctx, "vocabulary", strlen(g->path));
+    TG_TRY(tg_tok_new_json(g->ctx, name, g->tokenizer_json, g->tokenizer_bytes, out));
     const size_t have = tg_tok_count(*out);
     if (n_tokens == 0 || have <= n_tokens) return TG_OK;
     return tg_fail(g->ctx, TG_E_FORMAT,
@@ -305,8 +307,8 @@ tg_status tg_vocabulary_gguf(const tg_gguf *g, size_t n_tokens, tg_tok **out) {
     tg_arena arena;
     *out = NULL;
     tg_arena_init(&arena, &g->ctx->mem);
-    tg_status s =
-        g->tokenizer_json ? from_json(g, n_tokens, out) : from_gguf(g, n_tokens, &arena, out);
+    tg_status s = g->tokenizer_json ? from_json(g, n_tokens, &arena, out)
+                                    : from_gguf(g, n_tokens, &arena, out);
     if (s == TG_OK && *out) s = set_ends(g, *out);
     tg_arena_deinit(&arena);
     if (s == TG_OK) return TG_OK;

@@ -249,6 +249,17 @@ static tg_status check_scales(tg_ctx *ctx, const char *where, const tg_model_con
                    (double)most, c->family, (double)c->residual_scale, (double)c->logit_scale);
 }
 
+/* A base of positions that nobody would use, of a table of them or of no positions at all. */
+static tg_status check_rope_base(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    const tg_family *f = tg_family_of(c);
+    bool turns = f->still_every != 1;
+    for (size_t i = 0; i < f->n_wants; i++)
+        turns = turns && strcmp(tg_want_role(&f->wants[i]), "position_embd.weight") != 0;
+    if (turns || c->rope_base[0] == 0) return TG_OK;
+    return tg_fail(ctx, TG_E_UNSUPPORTED,
+                   "%s: rope_base: want a family with rotary positions, have %s", where, f->name);
+}
+
 /* What a family makes of sizes that nobody gave. A configuration that was completed before, such as
  * a file's, has a factor of positions, and is its family's own: its head may be untied. */
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c) {
@@ -261,6 +272,7 @@ tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c)
                        c->family);
     }
     c->family = f->name;
+    if (c->rope_factor == 0) TG_TRY(check_rope_base(ctx, where, c));
     if (c->kv_heads == 0) c->kv_heads = c->heads;
     if (c->head_size == 0 && c->heads > 0) c->head_size = c->width / c->heads;
     if (f->complete && c->rope_factor == 0) f->complete(c);

@@ -259,6 +259,7 @@ const tg_family tg_family_granitehybrid = {
     .scales = true,
     .other = TG_LAYER_MAMBA2,
     .attention_every = 4,
+    .still_every = 1,
     .complete = complete,
     .config = config,
     .graph = graph,

@@ -293,8 +293,8 @@ static tg_status fill(chats *c, const char *name, const char *bytes, size_t n_by
 }
 
 tg_status tg_chats_new(tg_context *ctx, const tg_tok *tok, const tg_chat_template *chat,
-                       const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
-                       tg_chats_info *info, tg_text **out) {
+                       tg_jinja_date date, const char *name, const char *bytes, size_t n_bytes,
+                       uint64_t val_from, tg_chats_info *info, tg_text **out) {
     tg_text *text;
     *info = (tg_chats_info) { .rows = 0 };
     TG_TRY(tg_text_new_memory(ctx, NULL, 0, &text));
@@ -303,12 +303,13 @@ tg_status tg_chats_new(tg_context *ctx, const tg_tok *tok, const tg_chat_templat
         tg_text_delete(text);
         return tg_fail_memory(&ctx->err, "conversations", sizeof *c);
     }
-    *c = (chats) {
-        .text = text, .tok = tok, .chat = chat, .date = { ctx->date[0], ctx->date[1], ctx->date[2] }
-    };
+    *c = (chats) { .text = text, .tok = tok, .chat = chat, .date = date };
     tg_ids_init(&c->ids, &ctx->err.mem);
     tg_ids_init(&c->asked, &ctx->err.mem);
     tg_ids_init(&c->answered, &ctx->err.mem);
+    text->date[0] = date.year;
+    text->date[1] = date.month;
+    text->date[2] = date.day;
     text->rows_user = c;
     text->rows_free = free_chats;
     const tg_status s = fill(c, name, bytes, n_bytes, val_from, info);

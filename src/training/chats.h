@@ -22,10 +22,12 @@
  * bytes [n_bytes], JSON Lines, are not needed afterwards; empty lines are passed over. Those that
  * begin at val_from or behind it validate; 0: as many at the end as a run wants. name is for
  * messages, which say the line. All is read before *out is made: one line that is broken is
- * an error, E_FORMAT, E_DATA for a conversation without an answer, or of the template.
+ * an error, E_FORMAT, E_DATA for a conversation without an answer, or of the template. The day is
+ * what a template writes that asks for one; 0: it does not, or has its own. It is of the text, so
+ * that a run keeps it.
  */
 tg_status tg_chats_new(tg_context *ctx, const tg_tok *tok, const tg_chat_template *chat,
-                       const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
-                       tg_chats_info *info, tg_text **out);
+                       tg_jinja_date date, const char *name, const char *bytes, size_t n_bytes,
+                       uint64_t val_from, tg_chats_info *info, tg_text **out);
 
 #endif

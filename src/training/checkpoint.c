@@ -11,10 +11,12 @@
  *                                  the text's identity: a resumed run must read the same one. crc
  *                                  is that of all bytes, of texts of up to 64 MB; trainBytes is
  *                                  where a validation part of its own begins; "mix" has the end
- *                                  and weight of each part that rows are drawn from
+ *                                  and weight of each part that rows are drawn from; "date" is
+ *                                  the day, "2026-02-03", that a template wrote
  *   "run":  {"updates", "lossHash", "stale", "evalPending", "historyStride", "lastLoss", "lastVal",
  *            "lastValStep", "device", "class", "levers"}, and "gradNorm" while a validation is due,
- *            whose report is that of the step; "ownRates" if a program gave rates of its own;
+ *            whose report is that of the step; "ownRates" if a program gave rates of its own,
+ *            and "rates" if they are a table: [step, rate, step, rate, ..];
  *            "scaling", three numbers of op loss_scale, if gradients are rounded to f16
  *
  * What is drawn next depends on (seed, step) alone, so no random state has to be kept. "device",
@@ -22,6 +24,7 @@
  */
 #include "base/math.h"
 #include "base/str.h"
+#include "chat/chat.h"
 #include "runtime/bits.h"
 #include "training/schedule.h"
 #include "training/train.h"
@@ -42,6 +45,14 @@ static tg_meta meta_of(const tg_trainer *t) {
     return m;
 }
 
+enum { TG_DATE_BYTES = 48 };
+
+static const char *date_text(const int date[3], char out[TG_DATE_BYTES]) {
+    out[0] = 0;
+    if (date[2]) tg_str_append(out, TG_DATE_BYTES, "%04d-%02d-%02d", date[0], date[1], date[2]);
+    return out;
+}
+
 /* The mark goes out as a plain number, 32 bits, so it survives readers with doubles. */
 static void put_text(const tg_trainer *t, tg_json_writer *w) {
     tg_json_key(w, "text");
@@ -57,6 +68,11 @@ static void put_text(const tg_trainer *t, tg_json_writer *w) {
     if (t->text->held_from) {
         tg_json_key(w, "trainBytes");
         tg_json_put_uint(w, t->text->held_from);
+    }
+    if (t->text->date[2]) {
+        char day[TG_DATE_BYTES];
+        tg_json_key(w, "date");
+        tg_json_put_string(w, date_text(t->text->date, day));
     }
     if (t->windows.mixed) {
         tg_json_key(w, "mix");
@@ -106,6 +122,15 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
     if (t->had_rate) {
         tg_json_key(w, "ownRates");
         tg_json_put_bool(w, true);
+    }
+    if (t->rates.n) {
+        tg_json_key(w, "rates");
+        tg_json_begin_array(w);
+        for (size_t i = 0; i < t->rates.n; i++) {
+            tg_json_put_int(w, t->rates.step[i]);
+            tg_json_put_double(w, t->rates.rate[i]);
+        }
+        tg_json_end_array(w);
     }
     if (TG_TRAIN_SCALES && t->plans.scaling) {
         tg_json_key(w, "scaling");
@@ -254,6 +279,26 @@ static tg_status read_scaling(tg_trainer *t, const tg_json *run) {
     return TG_OK;
 }
 
+/* The table that the run goes by, which is checked as a caller's is. */
+static tg_status read_rates(tg_trainer *t, const tg_json *run) {
+    tg_ctx *err = &t->ctx->err;
+    const tg_json *list;
+    tg_rates table = { .n = 0 };
+    TG_TRY(tg_json_want(err, run, "rates", TG_JSON_ARRAY, &list));
+    for (const tg_json *v = tg_json_first(list); v; v = tg_json_next(v)) {
+        const tg_json *rate = tg_json_next(v);
+        if (table.n == TG_RATES_MAX || !rate)
+            return tg_fail(err, TG_E_FORMAT, "run.rates: want up to %d steps, each with its rate",
+                           TG_RATES_MAX);
+        TG_TRY(tg_json_int64(err, v, &table.step[table.n]));
+        TG_TRY(tg_json_double(err, rate, &table.rate[table.n++]));
+        v = rate;
+    }
+    TG_TRY(tg_rates_check(err, "run.rates", &table));
+    t->rates = table;
+    return TG_OK;
+}
+
 /* Files of this program only: so counters are required, and one that is missing is damage. Losses
  * may be unknown; the last three members only decide about a warning. The counters are not held
  * against the history: they are trusted, as the checksums agreed. */
@@ -279,10 +324,11 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
         TG_TRY(tg_json_bool(err, v, &t->had_rate));
     }
     if (TG_TRAIN_SCALES && tg_json_get(run, "scaling")) TG_TRY(read_scaling(t, run));
-    if (t->had_rate)
+    if (tg_json_get(run, "rates")) TG_TRY(read_rates(t, run));
+    if (t->had_rate && !t->rates.n)
         tg_say(err, 1,
-               "the run had learning rates of its program's own: without tg_trainer_set_rate it "
-               "goes on by its schedule, from %g",
+               "the run had learning rates of its program's own, which its file has not: unless "
+               "they are given again it goes on by its schedule, from %g",
                tg_schedule_lr(&t->o, t->step));
     compare_bits(t, run);
     return TG_OK;
@@ -318,6 +364,30 @@ static tg_status same_mix(tg_ctx *err, const tg_json *text, const tg_text *t, ch
     return TG_OK;
 }
 
+tg_status tg_train_read_date(tg_ctx *err, const tg_json *header, int date[3]) {
+    const tg_json *text = tg_json_get(header, "text");
+    const tg_json *day =
+        text && tg_json_kind(text) == TG_JSON_OBJECT ? tg_json_get(text, "date") : NULL;
+    date[0] = date[1] = date[2] = 0;
+    if (!day) return TG_OK;
+    TG_TRY(tg_json_want(err, text, "date", TG_JSON_STRING, &day));
+    if (tg_chat_date(day->u.text, date)) return TG_OK;
+    return tg_fail(err, TG_E_FORMAT, "text.date: want YYYY-MM-DD, have %.40s", day->u.text);
+}
+
+/* Templates that write the day make other tokens of the same conversations. */
+static tg_status same_date(tg_trainer *t, const tg_file *f) {
+    char have[TG_DATE_BYTES], want[TG_DATE_BYTES];
+    int day[3];
+    TG_TRY(tg_train_read_date(&t->ctx->err, f->header, day));
+    if (memcmp(day, t->text->date, sizeof day) == 0) return TG_OK;
+    date_text(day, want);
+    date_text(t->text->date, have);
+    return tg_fail(&t->ctx->err, TG_E_DATA,
+                   "%s: the run's conversations were written with another date: want %s, have %s",
+                   f->path, *want ? want : "none", *have ? have : "none");
+}
+
 /* Another text would not fail later, it would silently be another run. Files of before this have
  * the mark alone, which is of samples. */
 static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
@@ -329,6 +399,14 @@ static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     TG_TRY(tg_json_uint64(err, v, &bytes));
     TG_TRY(tg_json_want(err, text, "mark", TG_JSON_NUMBER, &v));
     TG_TRY(tg_json_uint64(err, v, &mark));
+    if (tg_json_get(text, "date")) TG_TRY(same_date(t, f));
+    if (t->text->train_row && bytes == 0 && mark != t->text_mark)
+        return tg_fail(err, TG_E_DATA,
+                       "%s: the run was trained on other rows: want the mark %08" PRIx64
+                       ", have %08x: conversations and what writes them, their template, "
+                       "vocabulary and date, have to be the same (to train on, use the file as a "
+                       "model: --from)",
+                       f->path, mark, t->text_mark);
     if (bytes != t->text->n_bytes || mark != t->text_mark)
         return tg_fail(err, TG_E_DATA,
                        "%s: the run was trained on another text: want %" PRIu64

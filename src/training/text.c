@@ -11,6 +11,7 @@
 #include "base/crc.h"
 #include "base/rng.h"
 #include "base/time.h"
+#include "io/reader.h"
 
 static char *copy_string(const tg_mem *mem, const char *text) {
     const size_t n = strlen(text) + 1;
@@ -69,6 +70,9 @@ static tg_status open_part(tg_text *t, tg_text_part *p) {
 }
 
 tg_status tg_text_new_file(tg_context *ctx, const char *path, tg_text **out) {
+    uint8_t first;
+    size_t n; /* a pointer of git LFS is no text to train on */
+    TG_TRY(tg_reader_first(&ctx->err, path, &first, 1, &n));
     TG_TRY(new_text(ctx, path, out));
     tg_text *t = *out;
     TG_TRY(made(out, open_part(t, t->part)));

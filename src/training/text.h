@@ -45,6 +45,7 @@ struct tg_text {
     uint64_t held_from;            /* where a validation part of its own begins; 0: there is none */
     tg_mix_part *mix;              /* [n_mix] of tg_text_mix; the last one's end is not used */
     size_t n_mix;                  /* 0: rows are drawn evenly */
+    int date[3];                   /* year, month and day that a template wrote; zeros: none */
     const tg_tok *tok;             /* of tg_text_set_tokenizer; NULL: tokens are bytes */
     uint8_t *window;               /* [window_room] scratch for a row of a batch */
     size_t window_room;

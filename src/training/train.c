@@ -280,12 +280,21 @@ static tg_status go_on(tg_trainer *t, tg_plan *plan, double deadline_ms) {
 }
 
 double tg_train_rate(const tg_trainer *t, int64_t step) {
-    return t->rate ? t->rate(t->rate_user, step + 1) : tg_schedule_lr(&t->o, step);
+    if (t->rate) return t->rate(t->rate_user, step + 1);
+    return t->rates.n ? tg_rates_at(&t->rates, step + 1) : tg_schedule_lr(&t->o, step);
 }
 
 void tg_train_set_rate(tg_trainer *t, tg_rate_fn rate, void *user) {
     t->rate = rate;
     t->rate_user = user;
+}
+
+/* Without one, the run is as if there had never been rates of its own from here on. */
+tg_status tg_train_set_rates(tg_trainer *t, const tg_rates *rates) {
+    TG_TRY(tg_rates_check(&t->ctx->err, "rates", rates));
+    t->rate = NULL;
+    t->rates = *rates;
+    return TG_OK;
 }
 
 /* The rate is a function of the step; bias correction counts the updates that were made, so that a
@@ -296,7 +305,7 @@ static tg_status begin_step(tg_trainer *t) {
         return tg_fail(&t->ctx->err, TG_E_ARG,
                        "rate of step %" PRId64 ": want a finite number of at least 0, have %g",
                        t->step + 1, lr);
-    t->had_rate |= t->rate != NULL;
+    t->had_rate |= t->rate || t->rates.n;
     t->phase = TG_PHASE_MICRO;
     t->micro = 0;
     tg_run_restart(&t->run);

@@ -34,6 +34,7 @@
 #include "load/weights.h"
 #include "runtime/job.h"
 #include "training/eval_tokens.h"
+#include "training/schedule.h"
 #include "training/text.h"
 #include "training/windows.h"
 
@@ -173,12 +174,18 @@ struct tg_trainer {
     void *cancel_user;
     tg_rate_fn rate; /* the caller's, in place of the options' schedule; or NULL */
     void *rate_user;
-    bool had_rate; /* some step of the run had a rate of the caller's */
+    tg_rates rates; /* the caller's table, where there is no function; n 0: none */
+    bool had_rate;  /* some step of the run had a rate of the caller's */
 };
+
+/* "YYYY-MM-DD" of the conversations that a run's header tells of, as year, month and day; zeros
+ * where there is none. */
+tg_status tg_train_read_date(tg_ctx *err, const tg_json *header, int date[3]);
 
 /* The learning rate of the step that follows `step` steps. */
 double tg_train_rate(const tg_trainer *t, int64_t step);
 void tg_train_set_rate(tg_trainer *t, tg_rate_fn rate, void *user);
+tg_status tg_train_set_rates(tg_trainer *t, const tg_rates *rates);
 
 tg_train_options tg_train_options_of(const tg_train_options *o, const tg_model_config *config);
 tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o);

@@ -702,6 +702,8 @@ export const EXPORTS = {
   tg_trainer_hold_lr: 'i:p',
   tg_trainer_lr: 'd:pl',
   tg_trainer_set_rate: 'i:ppp',
+  tg_trainer_set_rates: 'i:pppp',
+  tg_trainer_rates: 'p:ppp',
   tg_trainer_set_validation: 'i:pli',
   tg_model_eval: 'i:pppdip',
   tg_trainer_steps_done: 'l:p',
@@ -909,6 +911,8 @@ export interface Exports {
   tg_trainer_hold_lr(trainer: Ptr): number;
   tg_trainer_lr(trainer: Ptr, step: number | bigint): number;
   tg_trainer_set_rate(trainer: Ptr, rate: Ptr, user: Ptr): number;
+  tg_trainer_set_rates(trainer: Ptr, steps: Ptr, rates: Ptr, n: Ptr): number;
+  tg_trainer_rates(trainer: Ptr, steps: Ptr, rates: Ptr): Ptr;
   tg_trainer_set_validation(trainer: Ptr, evalEvery: number | bigint, patience: number): number;
   tg_model_eval(
     ctx: Ptr, model: Ptr, text: Ptr, valFraction: number, evalWindows: number, loss: Ptr,
