@@ -6,10 +6,14 @@ Small models are those of test/golden/lm; MiniLM, which the set-up has fetched, 
 transformers' cosines (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py).
 """
 import json
+import math
 import os
 import re
 import shutil
+import struct
+import zipfile
 
+from gguf_file import Gguf, alphabet
 from util import SILENT, TOP, check, equal, expect, have_model, main, read, text_file, tinygpt, train, write
 
 LM = os.path.join(TOP, "test", "golden", "lm")
@@ -258,9 +262,51 @@ def makers_sampling():
              for options in ((), ("--temp", "0.5", "--top-k", "7"), ("--temp", "1"), ("--top-k", "7"))]
     equal(draws[0], draws[1], "what the file says is what is drawn")
     check(draws[2] != draws[0] and draws[3] == draws[0], "but an option comes first")
-    write("gen/generation_config.json", b'{"do_sample": false, "temperature": 0.5}')
-    expect(tinygpt("sample", "gen", "--prompt", "", "--tokens", "1"), 0, "greedy makers",
-           err=r"^(?!.*drawing as)")
+    expect(tinygpt("sample", "gen", "--prompt", "", "--tokens", "1", "--json"), 0, "with --json", err=said)
+    write("gen/generation_config.json", b'{"do_sample": false, "temperature": 0.5, "top_k": 7, "typical_p": 0.3}')
+    greedy = tinygpt("sample", "gen", "--prompt", "", "--tokens", "20", "--json")
+    expect(greedy, 0, "greedy makers", err="file says.*: temperature 0\n$")
+    equal(greedy.json()["ids"], tinygpt("sample", "gen", "--prompt", "", "--tokens", "20", "--json", "--temp", "0").json()["ids"],
+          "draw the likeliest")
+    expect(tinygpt("convert", "gen", "greedy.gguf"), 0, "as GGUF")
+    expect(tinygpt("convert", "greedy.gguf", "greedy", "--format", "safetensors"), 0, "and back")
+    g = json.loads(read("greedy/generation_config.json"))
+    equal((g["do_sample"], "temperature" in g), (False, False), "still greedy")
+    write("gen/generation_config.json", b'{"do_sample": true, "typical_p": 0.3, "num_beams": 1, "suppress_tokens": []}')
+    typical = tinygpt("sample", "gen", "--prompt", "", "--tokens", "20", "--json")
+    expect(typical, 0, "typical_p", err=r"^drawing as the file says.*: typical-p 0.3\n$")
+    equal(typical.json()["ids"], tinygpt("sample", lm("gpt2"), "--prompt", "", "--tokens", "20", "--json", "--typical-p",
+                                         "0.3").json()["ids"], "is drawn so")
+    for key, value in (("suppress_tokens", [1]), ("bad_words_ids", [[1]]), ("no_repeat_ngram_size", 2), ("num_beams", 4),
+                       ("forced_bos_token_id", 0), ("penalty_of_tomorrow", 1.5)):
+        write("gen/generation_config.json", json.dumps({key: value}).encode())
+        expect(tinygpt("sample", "gen", "--prompt", "", "--tokens", "1"), 0, key, err=f"generation_config.json: {key}: .* is not done")
+
+
+def damaged():
+    """A bit of tensors that lie in a zip file as they are, and weights that are no numbers, are found by who reads them."""
+    for name, use in (("bert.zip", ("embed", "x.zip", "the cat")), ("tune_llama.zip", ("sample", "x.zip", "--prompt", "a"))):
+        with zipfile.ZipFile(lm(name)) as z, zipfile.ZipFile("x.zip", "w", zipfile.ZIP_STORED) as stored:
+            for member in z.namelist():
+                stored.writestr(member, z.read(member))
+        expect(tinygpt(*use), 0, f"{name}, stored")
+        with zipfile.ZipFile("x.zip") as z:
+            tensors = next(i for i in z.infolist() if i.filename.endswith(".safetensors"))
+        data = bytearray(read("x.zip"))
+        data[tensors.header_offset + tensors.file_size - 100] ^= 1
+        write("x.zip", bytes(data))
+        for command in (use, ("convert", "x.zip", "x.gguf"), ("convert", "x.zip", "x.tinygpt")):
+            expect(tinygpt(*command), 2, f"{command}", err=r"x.zip: model.safetensors: want the CRC .* of the directory, have")
+    expect(tinygpt("train", "--data", text_file(), "--from", "x.zip", "--no-save"), 2, "training", err="want the CRC")
+    check(not os.path.exists("x.gguf") and not os.path.exists("x.tinygpt"), "nothing was made of it")
+    for number in math.nan, math.inf:
+        g = Gguf(alphabet() + ["<s>"])
+        weight = g.tensors["blk.0.attn_norm.weight"]
+        weight[2] = struct.pack("<f", number) + weight[2][4:]
+        write("nan.gguf", g.bytes())
+        for to in "out.gguf", "out.tinygpt":
+            expect(tinygpt("convert", "nan.gguf", to), 2, f"{number} to {to}", err="nan.gguf: comparison: want finite numbers")
+            check(not os.path.exists(to), "nothing is made of it")
 
 
 def own_to_gguf():
@@ -485,4 +531,4 @@ def what_they_are():
 
 
 main(embeddings, runs_and_models, runs_to_any_type, minilm, to_gguf, every_type, to_tinygpt, pack_cache,
-     makers_sampling, own_to_gguf, to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)
+     makers_sampling, damaged, own_to_gguf, to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)

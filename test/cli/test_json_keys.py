@@ -18,6 +18,7 @@ from util import (SILENT, TINY, TOP, Result, check, equal, expect, have_model, m
 
 FAULTY = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "test", "tinygpt_nan")
 TUNED = os.path.join(TOP, "test", "golden", "lm", "tune_qwen3.zip")
+EXPERTS = os.path.join(TOP, "test", "golden", "lm", "tune_qwen3moe.zip")
 LLAMA, BERT = "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip"
 # What these print needs a GPU that is no software.
 NOT_RUN = {"bench tiles", "bench fusion"}
@@ -91,7 +92,7 @@ def keys_of_runs():
     expect(tinygpt("convert", "a.tinygpt", "st", "--format", "safetensors"), 0, "a folder")
     compared("info", asked("info", "a.tinygpt"),
              asked("info", os.path.join("st", "model.safetensors")),
-             asked("info", have_model(LLAMA)), asked("info", have_model(BERT)))
+             asked("info", have_model(LLAMA)), asked("info", have_model(BERT)), asked("info", EXPERTS))
     compared("verify", asked("verify", "a.tinygpt"), asked("verify", "a.tinygpt", "a.tinygpt"))
     compared("dump", asked("dump", "a.tinygpt"))
     compared("convert", asked("convert", "a.tinygpt", "b.tinygpt", "--dtype", "f16"),
@@ -101,7 +102,12 @@ def keys_of_runs():
 def keys_of_third_party_models():
     compared("tokenize", asked("tokenize", have_model(LLAMA), "Hello you"),
              asked("tokenize", "--train", text_file(), "--kind", "chars", "--out", "chars.json"))
-    compared("chat", asked("chat", have_model(LLAMA), "--tokens", "2", data=b"Hi\n"))
+    # A template that opens a part of an answer, as those of models that think do.
+    for part in "think", "tool_call":
+        write(f"{part}.jinja", "{{ messages[-1]['content'] }}<" + part + ">")
+    compared("chat", asked("chat", have_model(LLAMA), "--tokens", "2", data=b"Hi\n"),
+             *(asked("chat", have_model(LLAMA), "--tokens", "8", "--template", f"{part}.jinja", data=b"Hi\n")
+               for part in ("think", "tool_call")))
     compared("embed", asked("embed", have_model(BERT), "a", "b"),
              asked("embed", have_model(BERT), "a", "b", "--similar"))
 

@@ -338,6 +338,22 @@ def what_is_no_model():
     write("p.gguf", LFS)
     refused("a pointer as GGUF", "info", "p.gguf", err=("p.gguf", "a pointer of git LFS"))
     refused("a pointer as a tokenizer", "tokenize", "p.gguf", "a", err="a pointer of git LFS")
+    write("t.txt", LFS)
+    refused("a pointer as a text", "train", "--data", "t.txt", "--no-save", err=("t.txt", "a pointer of git LFS"))
+    refused("questions without an end", "eval", os.path.join(GOLDEN, "gpt2"), "--suite", "/dev/zero", err="have a device")
+    for command in (("train", "--data", "t.txt"), ("corpus", "stories"), ("tokenize", "--train", "t.txt", "--kind", "chars")):
+        refused(f"{command[0]} to -", *command, "--out", "-", err="--out: want the name of a file, have -, which is standard output")
+    refused("a pointer as questions", "eval", os.path.join(GOLDEN, "gpt2"), "--suite", "t.txt", err=("t.txt", "a pointer of git LFS"))
+    for name in "model.safetensors", "tokenizer.json":
+        path = folder("tune_llama.zip", "m")
+        write(os.path.join(path, name), LFS)
+        with zipfile.ZipFile("m.zip", "w") as z:
+            for member in os.listdir(path):
+                z.write(os.path.join(path, member), member)
+        refused(f"a pointer as {name} in a zip file", "sample", "m.zip", "--prompt", "a", err=(f"m.zip/{name}", "a pointer of git LFS"))
+        write(os.path.join(path, name), "{x")
+        if name == "tokenizer.json":
+            refused("a broken tokenizer.json", "sample", path, "--prompt", "a", err=f"{path}/tokenizer.json: byte 1")
     for name, what in (("pytorch_model.bin", "a pickle"), ("adapter_config.json", "an adapter"),
                        ("tf_model.h5", "TensorFlow"), ("pytorch_model.bin.index.json", "pickles")):
         path = folder("llama3", "m")

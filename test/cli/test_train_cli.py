@@ -538,6 +538,36 @@ def verify_names_the_difference():
 # -------------------------------------------------------------------------------------------- help
 
 
+def options_of_nothing():
+    """Sizes apply to a preset's own family; an option that would do nothing is refused by its name."""
+    new = ("--steps", "1", "--no-save", "--quiet", "--sample-every", "0")
+    modern = ("train", "--data", text_file(), "--preset", "modern-small", "--layers", "1", *new)
+    run = ("train", "--data", text_file(), "--preset", "modern-small", "--layers", "1", "--steps", "1", "--quiet",
+           "--sample-every", "0")
+    expect(tinygpt(*run, "--kv-heads", "1", "--head-size", "16", "--mlp", "48", "--rope-base", "500", "--out", "a.tinygpt"), 0,
+           "sizes of a preset's family")
+    config = tinygpt("info", "a.tinygpt", "--json").json()["config"]
+    equal((config["kv_heads"], config["head_size"], config["d_mlp"], config["heads"]), (1, 16, 48, 4), "are those of its model")
+    expect(tinygpt(*run, "--out", "b.tinygpt"), 0, "without them")
+    equal(tinygpt("info", "b.tinygpt", "--json").json()["config"]["kv_heads"], 2, "they are the preset's")
+    for size in ("--kv-heads", "--head-size", "--mlp", "--window", "--rope-base"):
+        for family in ((), ("--family", "tinygpt")):
+            expect(train("--steps", "1", "--no-save", *family, size, "2"), 2, f"{size} {family}",
+                   err=f"{size}: want a family that has it .*have tinygpt")
+    expect(tinygpt(*modern, "--window", "8"), 2, "a window of Qwen 3", err="window: want a family that has windows")
+    for family in ("gpt2", "granitehybrid"):
+        expect(train("--steps", "1", "--no-save", "--family", family, "--rope-base", "500"), 2, f"rotary positions of {family}",
+               err=f"rope_base: want a family with rotary positions, have {family}")
+    for args, wanted in ((("--min-lr", "0.1"), "--schedule cosine or wsd"), (("--decay", "0.1"), "--schedule wsd"),
+                         (("--schedule", "cosine", "--decay", "0.1"), "--schedule wsd"),
+                         (("--val", "0", "--patience", "2"), "a validation"), (("--val", "0", "--eval-windows", "2"), "a validation"),
+                         (("--val", "0", "--eval-every", "2"), "a validation"), (("--sample-tokens", "3"), "samples")):
+        expect(train("--steps", "2", "--no-save", *args), 2, f"{args}", err=f"{args[-2]} wants {wanted}")
+    expect(train("--steps", "2", "--sweep", "min-lr=0,0.5"), 2, "a sweep of nothing", err="min-lr wants --schedule cosine or wsd")
+    expect(train("--steps", "2", "--val", "0", "--out", "c.tinygpt"), 0, "a run without validation")
+    expect(resume("c.tinygpt", "--steps", "4", "--patience", "2"), 2, "has none later", err="--patience: c.tinygpt has no validation")
+
+
 def help_and_version():
     commands = ("train", "sample", "info", "eval", "convert", "verify", "tokenize", "dump",
                 "doctor")
@@ -562,6 +592,31 @@ def help_and_version():
           str(len(listed)))
 
 
+def dated_conversations(model):
+    """The date that a template writes is said, kept in the run, and the run goes on with it on any other day."""
+    write("dated.jinja", b"{% for m in messages %}{{ strftime_now('%d') + m['content'] + '<eos>' }}{% endfor %}")
+    to = ("train", "--data", "chats.jsonl", "--batch", "4", "--row-tokens", "24", "--eval-every", "2", "--json", "--template",
+          "dated.jinja")
+    today = tinygpt(*to, "--from", model, "--steps", "2", "--no-save")
+    expect(today, 0, "a template with today's date", err=r"writes today's date; --date 20\d\d-\d\d-\d\d keeps it")
+    of_3 = tinygpt(*to, "--from", model, "--steps", "4", "--no-save", "--date", "2026-02-03")
+    expect(of_3, 0, "another day")
+    check("note" not in of_3.errors, "nothing is to be said", of_3.errors)
+    of_4 = tinygpt(*to, "--from", model, "--steps", "4", "--no-save", "--date", "2026-02-04").json_lines()
+    check(of_3.json_lines()[-2]["hash"] != of_4[-2]["hash"], "the day is among the tokens")
+    expect(tinygpt(*to, "--from", model, "--steps", "2", "--out", "d.tinygpt", "--date", "2026-02-03"), 0, "half of it")
+    rest = ("train", "--data", "chats.jsonl", "--resume", "d.tinygpt", "--steps", "4", "--json", "--template", "dated.jinja")
+    other = tinygpt(*rest, "--date", "2026-02-04")
+    expect(other, 2, "resumed with another date", err="written with another date: want 2026-02-03, have 2026-02-04")
+    again = tinygpt(*rest)
+    expect(again, 0, "resumed without one")
+    equal(again.json_lines()[-2]["hash"], of_3.json_lines()[-2]["hash"], "is the same run")
+    plain = tinygpt(*rest[:-1], "plain.jinja")
+    expect(plain, 2, "resumed with another template", err="another date: want 2026-02-03, have none")
+    expect(tinygpt(*to, "--from", model, "--no-save", "--date", "2026-02-30"), 2, "no day", err="date: want YYYY-MM-DD")
+    expect(tinygpt("train", "--data", text_file(), "--date", "2026-02-03"), 2, "a date for a text", err="jsonl")
+
+
 def conversations():
     """train --data chats.jsonl: answers are learnt, a run goes on, and what is broken is told by its line."""
     model = os.path.join(TOP, "test", "golden", "lm", "tune_phi3.zip")
@@ -584,6 +639,7 @@ def conversations():
     other = tinygpt(*to, "--from", model, "--steps", "6", "--no-save", "--template", "plain.jinja")
     expect(other, 0, "a template of one's own")
     check(other.json_lines()[-2]["hash"] != rows[-2]["hash"], "which counts")
+    dated_conversations(model)
     write("bad.jsonl", read("chats.jsonl") + b'{"messages":[{"role":"user","content":"?"}]}\n')
     bad = ("train", "--data", "bad.jsonl", "--no-save")
     expect(tinygpt(*bad, "--from", model), 2, "no answer", err=r"bad\.jsonl: line 21: .*answer")
@@ -764,6 +820,15 @@ def rates_by_a_table():
     again = resume("a.tinygpt", "--steps", "10", "--json", *table)
     expect(again, 0, "the other half")
     equal(again.json_lines()[-2]["hash"], rows[-1]["hash"], "is the same run")
+    equal(again.errors, "", "without a word")
+    again = resume("a.tinygpt", "--steps", "12", "--json")
+    equal([row["lr"] for row in again.json_lines()[:-1]], [2e-3] * 2, "it goes on by its own table")
+    expect(tinygpt("train", "--data", text_file(), "--resume", "a.tinygpt", "--steps", "13", "--json"), 0, "and says so", err="goes on by its learning rates: --rates 2=0,4=0.001,8=0.002\n")
+    other = resume("a.tinygpt", "--steps", "14", "--rates", "2=0,4=1e-3")
+    expect(other, 2, "another table", err="want 2=0,4=0.001,8=0.002, as the run has it, have 2=0,4=1e-3")
+    expect(resume("a.tinygpt", "--steps", "14", "--hold-lr"), 2, "a held schedule", err="--hold-lr: .* goes by a table")
+    expect(train("--steps", "2", "--out", "b.tinygpt"), 0, "a run by its schedule")
+    expect(resume("b.tinygpt", "--steps", "4", *table), 0, "goes on by a table", err="has no table of rates: from step 3 on")
     for bad in ("1", "1=", "1=x", "x=1", "-1=1e-3", "2=1e-3,2=1e-4", "3=1e-3,2=1e-4", "1=1e-3,", "1=-1", "1=1e9", "1=nan"):
         expect(train("--steps", "2", "--no-save", "--rates", bad), 2, f"--rates {bad}", err="want STEP=RATE")
     expect(train("--steps", "2", "--no-save", "--lr", "1e-3", *table), 2, "a rate, too", err="contradicts --lr")
@@ -773,4 +838,4 @@ main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, r
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
      conversations, sweeps, evaluations, mixes, averages,
-     rates_by_a_table, verify_names_the_difference, help_and_version)
+     rates_by_a_table, options_of_nothing, verify_names_the_difference, help_and_version)

@@ -95,6 +95,28 @@ static void utf8(void **state) {
     }
 }
 
+/* What a terminal shows for a character, whose width a line is broken by. */
+static void columns(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        int want;
+    } cases[] = { { "a", 1 },
+                  { "\x01", 2 },
+                  { "\x7f", 2 },
+                  { "\t", 8 },
+                  { "\xff", 1 },
+                  { "\xc2\x9b", 3 },
+                  { "\xc3\xa9", 1 },
+                  { "\xcc\x81", 0 },
+                  { "\xe6\x97\xa5", 2 },
+                  { "\xef\xbf\xbd", 1 },
+                  { "\xed\x95\x9c", 2 },
+                  { "\xf0\x9f\x98\x80", 2 } };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(tg_fmt_columns(cases[i].text, strlen(cases[i].text)), cases[i].want);
+}
+
 static void safe_text(void **state) {
     (void)state;
     char out[64], small[8];
@@ -136,6 +158,7 @@ int main(void) {
         cmocka_unit_test(bytes_and_counts), cmocka_unit_test(times),
         cmocka_unit_test(perplexity),       cmocka_unit_test(utf8),
         cmocka_unit_test(safe_text),        cmocka_unit_test(shell_words),
+        cmocka_unit_test(columns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

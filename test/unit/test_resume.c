@@ -345,7 +345,7 @@ static double rate_of(void *user, int64_t step) {
 static int warnings;
 static void count_warnings(void *user, int level, const char *text) {
     (void)user;
-    warnings += level == 1 && strstr(text, "tg_trainer_set_rate") != NULL;
+    warnings += level == 1 && strstr(text, "learning rates of its program's own") != NULL;
 }
 
 /* Rates of the caller's that are those of a schedule make the same run to the bit, also when it is
@@ -401,8 +401,54 @@ static void rates_of_the_caller(void **state) {
     end_run(&like);
 }
 
+/* A table goes along in saves, so that the run goes on by it to the same bits and without a word.
+ */
+static void a_table_of_rates(void **state) {
+    (void)state;
+    const int64_t steps[] = { 2, 4, 12 }, falling[] = { 1, 9, 8 };
+    const double table[] = { 1e-4, 1e-2, 0 }, wrong[] = { 1e-4, -1, 0 };
+    const tg_train_options o = options(12);
+    tg_context_options with = tg_context_options_default();
+    with.threads = 1;
+    with.log = count_warnings;
+    tg_context *ctx;
+    assert_int_equal(tg_context_new(&with, &ctx), TG_OK);
+    run_of run = start_run_on(ctx, whole(ctx), &nano, &o);
+    const int64_t *step;
+    const double *rate;
+    assert_int_equal(tg_trainer_rates(run.trainer, &step, &rate), 0);
+    assert_int_equal(tg_trainer_set_rates(run.trainer, falling, table, 3), TG_E_ARG);
+    assert_int_equal(tg_trainer_set_rates(run.trainer, steps, wrong, 3), TG_E_ARG);
+    assert_int_equal(tg_trainer_set_rates(run.trainer, steps, table, TG_RATES_MAX + 1), TG_E_ARG);
+    OK(ctx, tg_trainer_set_rates(run.trainer, steps, table, 3));
+    const struct {
+        int64_t step;
+        double lr;
+    } want[] = { { 1, 1e-4 }, { 2, 1e-4 }, { 3, 5.05e-3 }, { 4, 1e-2 }, { 8, 5e-3 }, { 13, 0 } };
+    for (size_t i = 0; i < sizeof want / sizeof *want; i++)
+        assert_float_equal(tg_trainer_lr(run.trainer, want[i].step), want[i].lr, 1e-15);
+    (void)steps_until(&run, 6);
+    OK(ctx, tg_trainer_save(run.trainer, SAVE));
+    const tg_step_report end = steps_until(&run, 12);
+    tg_trainer *t;
+    tg_step_report report = { .step = 0 };
+    warnings = 0;
+    OK(ctx, tg_trainer_open(ctx, SAVE, run.text, 0, &t));
+    assert_int_equal(warnings, 0);
+    assert_int_equal(tg_trainer_rates(t, &step, &rate), 3);
+    assert_memory_equal(step, steps, sizeof steps);
+    assert_memory_equal(rate, table, sizeof table);
+    while (report.step < 12) OK(ctx, tg_trainer_step(t, &report));
+    assert_true(report.loss_hash == end.loss_hash);
+    OK(ctx, tg_trainer_set_rates(t, NULL, NULL, 0));
+    assert_int_equal(tg_trainer_rates(t, &step, &rate), 0);
+    tg_trainer_free(t);
+    end_run(&run);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_table_of_rates),
         cmocka_unit_test(sees_every_byte),
         cmocka_unit_test(joined_texts_are_one),
         cmocka_unit_test(a_validation_part_of_its_own),
