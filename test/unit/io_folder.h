@@ -44,7 +44,7 @@ static inline int teardown(void **state) {
 static inline tg_model_config tiny(void) { return config_of(1, 1, 1, 1); }
 static inline tg_model_config large(void) { return config_of(2, 64, 2, 8); }
 
-static inline bytes saved(const tg_model_config *config, bool moments) {
+static inline file_bytes saved(const tg_model_config *config, bool moments) {
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     if (model_save_v3(&ctx, path, config, moments, false) != TG_OK) {

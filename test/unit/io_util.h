@@ -22,10 +22,10 @@
 
 /* ------------------------------------------------------------------------------- files as bytes */
 
-typedef struct bytes {
+typedef struct file_bytes {
     uint8_t *data;
     size_t n;
-} bytes;
+} file_bytes;
 
 /* Room grows by doubling, so that appending number by number stays cheap. */
 static inline size_t bytes_room(size_t n) {
@@ -36,8 +36,8 @@ static inline size_t bytes_room(size_t n) {
     return room;
 }
 
-static inline bytes bytes_of(const void *data, size_t n) {
-    bytes b = { malloc(bytes_room(n)), n };
+static inline file_bytes bytes_of(const void *data, size_t n) {
+    file_bytes b = { malloc(bytes_room(n)), n };
     if (!b.data) {
         abort();
     }
@@ -47,14 +47,14 @@ static inline bytes bytes_of(const void *data, size_t n) {
     return b;
 }
 
-static inline void bytes_free(bytes *b) {
+static inline void bytes_free(file_bytes *b) {
     free(b->data);
-    *b = (bytes) { NULL, 0 };
+    *b = (file_bytes) { NULL, 0 };
 }
 
 /* data NULL: there is no such file. */
-static inline bytes bytes_read(const char *path) {
-    bytes b = { NULL, 0 };
+static inline file_bytes bytes_read(const char *path) {
+    file_bytes b = { NULL, 0 };
     FILE *f = fopen(path, "rb");
     if (!f) {
         return b;
@@ -62,7 +62,7 @@ static inline bytes bytes_read(const char *path) {
     fseek(f, 0, SEEK_END);
     const long n = ftell(f);
     rewind(f);
-    b = (bytes) { malloc(bytes_room((size_t)n)), (size_t)n };
+    b = (file_bytes) { malloc(bytes_room((size_t)n)), (size_t)n };
     if (!b.data || fread(b.data, 1, b.n, f) != b.n) {
         abort();
     }
@@ -70,14 +70,14 @@ static inline bytes bytes_read(const char *path) {
     return b;
 }
 
-static inline void bytes_write(const char *path, bytes b) {
+static inline void bytes_write(const char *path, file_bytes b) {
     FILE *f = fopen(path, "wb");
     if (!f || fwrite(b.data, 1, b.n, f) != b.n || fclose(f) != 0) {
         abort();
     }
 }
 
-static inline void bytes_append(bytes *b, const void *data, size_t n) {
+static inline void bytes_append(file_bytes *b, const void *data, size_t n) {
     if (!b->data || bytes_room(b->n) < b->n + n) {
         b->data = realloc(b->data, bytes_room(b->n + n));
     }
@@ -88,7 +88,7 @@ static inline void bytes_append(bytes *b, const void *data, size_t n) {
     b->n += n;
 }
 
-static inline void bytes_pad(bytes *b, size_t align) {
+static inline void bytes_pad(file_bytes *b, size_t align) {
     while (b->n % align) {
         bytes_append(b, "", 1);
     }

@@ -45,7 +45,7 @@ static int save_run(void **state) {
     while (!r.trainer->eval_pending) tg_trainer_poll(r.trainer, 1e-6, &report);
     OK(r.ctx, tg_trainer_save(r.trainer, SAVE));
     end_run(&r);
-    bytes b = bytes_read(SAVE);
+    file_bytes b = bytes_read(SAVE);
     n_json = (size_t)tg_get_u64(b.data + 64 + 16) - 4;
     assert_true(n_json < sizeof json);
     memcpy(json, b.data + tg_get_u64(b.data + 64 + 8), n_json);

@@ -3,11 +3,12 @@
  * test_io_safetensors.c - .safetensors files: those of this test's own making, byte by byte, those
  * that transformers wrote (test/golden/transformers), and those that nobody should have written.
  */
+#include "inspect/inspect.h"
+
 #include "io_folder.h"
 
 #include "dtype/dtype.h"
 #include "fail_alloc.h"
-#include "inspect/inspect.h"
 #include "io/safetensors.h"
 
 /* ---------------------------------------------------------------------------- files of our making
@@ -16,7 +17,7 @@
 /* A file while it grows: members of the header, and the data behind it. */
 typedef struct maker {
     tg_buf header;
-    bytes data;
+    file_bytes data;
 } maker;
 
 static maker make(const char *first_member) {
@@ -36,11 +37,11 @@ static void add_bytes(maker *m, const char *name, const char *dtype, const char 
 }
 
 /* Whole files have their length in front; the maker is done then. */
-static bytes finish(maker *m) {
+static file_bytes finish(maker *m) {
     uint8_t length[8];
     tg_buf_puts(&m->header, "}");
     tg_put_u64(length, m->header.length);
-    bytes b = bytes_of(length, 8);
+    file_bytes b = bytes_of(length, 8);
     bytes_append(&b, m->header.data, m->header.length);
     if (m->data.n) bytes_append(&b, m->data.data, m->data.n);
     tg_buf_deinit(&m->header);
@@ -107,7 +108,7 @@ static void add_model(maker *m, const char *prefix, const char *dtype) {
     "\"__metadata__\":{\"format\":\"pt\",\"tinygpt\":\"{\\\"family\\\":\\\"tinygpt\\\","           \
     "\\\"step\\\":7,\\\"config\\\":{\\\"layers\\\":1,\\\"dModel\\\":2,\\\"ctx\\\":3,"              \
     "\\\"heads\\\":1}}\"}"
-static bytes good_file(void) {
+static file_bytes good_file(void) {
     maker m = make(OWN_METADATA);
     add_model(&m, "", "F32");
     return finish(&m);
@@ -139,7 +140,7 @@ static void reads_every_type(void **state) {
     for (size_t i = 0; i < 3; i++) {
         maker m = make(OWN_METADATA);
         add_model(&m, i == 1 ? "transformer." : "", dtypes[i]);
-        bytes b = finish(&m);
+        file_bytes b = finish(&m);
         tg_ctx ctx;
         tg_file *f;
         tg_ctx_init(&ctx, NULL, NULL, NULL);
@@ -159,7 +160,7 @@ static void reads_every_type(void **state) {
 }
 
 /* What stands in files of other programs besides weights: masks, and the head once more. */
-static bytes with_extras(bool same_head) {
+static file_bytes with_extras(bool same_head) {
     maker m = make(OWN_METADATA);
     const uint8_t mask[9] = { 1, 0, 0, 1, 1, 0, 1, 1, 1 };
     float head[512];
@@ -177,7 +178,7 @@ static void steps_over_extras(void **state) {
     tg_ctx ctx;
     tg_file *f;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
-    bytes b = with_extras(true);
+    file_bytes b = with_extras(true);
     if (tg_file_open_memory(&ctx, "m", b.data, b.n, &f) != TG_OK) fail_msg("%s", ctx.message);
     check_values(f);
     tg_file_close(f);
@@ -204,7 +205,7 @@ static void writes_what_is_drawn(void **state) {
     const tg_model_config config = config_of(2, 6, 3, 5);
     assert_int_equal(model_save_v3(&ctx, path, &config, true, false), TG_OK);
     assert_int_equal(tg_io_convert(&ctx, path, st, TG_FILE_SAFETENSORS), TG_OK);
-    bytes b = bytes_read(st);
+    file_bytes b = bytes_read(st);
     const size_t n = (size_t)tg_get_u64(b.data), data = 8 + n;
     assert_int_equal(data % 8, 0);
     assert_int_equal(
@@ -265,7 +266,7 @@ static void survives_there_and_back(void **state) {
         assert_int_equal(tg_io_compare(&ctx, path, st, &equal, keep_text, &text), TG_OK);
         if (!equal) fail_msg("%s", tg_buf_text(&text));
         assert_int_equal(tg_io_convert(&ctx, st, back, TG_FILE_V3), TG_OK);
-        bytes a = bytes_read(path), b = bytes_read(back);
+        file_bytes a = bytes_read(path), b = bytes_read(back);
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.data, b.data, a.n);
         bytes_free(&a);
@@ -286,7 +287,7 @@ static void survives_there_and_back(void **state) {
 static char config_file[160];
 
 static void write_config(const char *text) {
-    bytes b = bytes_of(text, strlen(text));
+    file_bytes b = bytes_of(text, strlen(text));
     bytes_write(config_file, b);
     bytes_free(&b);
 }
@@ -338,7 +339,7 @@ static void needs_a_configuration(void **state) {
     tg_file *f;
     maker m = make("");
     add_model(&m, "transformer.", "F32");
-    bytes b = finish(&m);
+    file_bytes b = finish(&m);
     bytes_write(st, b);
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     assert_int_equal(tg_file_open(&ctx, st, &f), TG_E_FORMAT);
@@ -391,7 +392,7 @@ static void config_of_our_own(void **state) {
  * files
  */
 
-static tg_status open_bytes(bytes b, char message[TG_MESSAGE_BYTES]) {
+static tg_status open_bytes(file_bytes b, char message[TG_MESSAGE_BYTES]) {
     test_alloc a = { 0 };
     const tg_mem mem = test_alloc_mem(&a);
     tg_ctx ctx;
@@ -411,10 +412,10 @@ static tg_status open_bytes(bytes b, char message[TG_MESSAGE_BYTES]) {
 }
 
 /* A file with this header, and a length of its own if it is not that of the header. */
-static bytes raw(const char *header, uint64_t length, size_t n_data) {
+static file_bytes raw(const char *header, uint64_t length, size_t n_data) {
     uint8_t number[8];
     tg_put_u64(number, length != UINT64_MAX ? length : strlen(header));
-    bytes b = bytes_of(number, 8);
+    file_bytes b = bytes_of(number, 8);
     bytes_append(&b, header, strlen(header));
     uint8_t *zeros = calloc(1, n_data + 1);
     bytes_append(&b, zeros, n_data);
@@ -512,7 +513,7 @@ static void refuses_bad_headers(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char message[TG_MESSAGE_BYTES];
-        bytes b = raw(cases[i].header, cases[i].length, cases[i].n_data);
+        file_bytes b = raw(cases[i].header, cases[i].length, cases[i].n_data);
         const tg_status status = open_bytes(b, message);
         if (status != cases[i].want || !strstr(message, cases[i].says))
             fail_msg("case %zu, %.80s: status %d: %s", i, cases[i].header, (int)status, message);
@@ -524,10 +525,10 @@ static void refuses_bad_headers(void **state) {
 static void refuses_a_file_cut_anywhere(void **state) {
     (void)state;
     char message[TG_MESSAGE_BYTES];
-    bytes b = good_file();
+    file_bytes b = good_file();
     assert_int_equal(open_bytes(b, message), TG_OK);
     for (size_t n = 0; n < b.n; n++) {
-        assert_int_equal(open_bytes((bytes) { b.data, n }, message), TG_E_FORMAT);
+        assert_int_equal(open_bytes((file_bytes) { b.data, n }, message), TG_E_FORMAT);
         assert_non_null(strstr(message, "bad.safetensors: "));
     }
     bytes_append(&b, "", 1);
@@ -540,7 +541,7 @@ static void refuses_a_file_cut_anywhere(void **state) {
 static void survives_a_changed_byte(void **state) {
     (void)state;
     char message[TG_MESSAGE_BYTES];
-    bytes b = good_file();
+    file_bytes b = good_file();
     size_t n_opened = 0;
     const size_t end = 8 + (size_t)tg_get_u64(b.data);
     for (size_t i = 0; i < end; i++) {
@@ -561,7 +562,7 @@ static void survives_failing_allocations(void **state) {
     tg_ctx_init(&clean, NULL, NULL, NULL);
     maker m = make("");
     add_model(&m, "transformer.", "F32");
-    bytes b = finish(&m);
+    file_bytes b = finish(&m);
     bytes_write(st, b);
     bytes_free(&b);
     write_config("{\"model_type\":\"gpt2\"," SIZES "}");

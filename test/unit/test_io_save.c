@@ -38,7 +38,7 @@ static void survives_failing_allocations(void **state) {
         bool done = false;
         size_t i = 1;
         for (; !done; i++) {
-            bytes_free(&(bytes) { saved(&config, true).data, 0 });
+            bytes_free(&(file_bytes) { saved(&config, true).data, 0 });
             test_alloc a = { .fail_at = i, .sticky = sticky };
             const tg_mem mem = test_alloc_mem(&a);
             tg_ctx ctx;
@@ -76,8 +76,8 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
     enum { NEEDED = 6 }; /* without these there is no save; the others are a help */
     static const int errors[] = { EIO, ENOSPC, EDQUOT, EACCES };
     const tg_model_config old_config = tiny(), new_config = large();
-    bytes new_file = saved(&new_config, true);
-    bytes old_file = saved(&old_config, true);
+    file_bytes new_file = saved(&new_config, true);
+    file_bytes old_file = saved(&old_config, true);
     size_t n_failed = 0;
     for (size_t op = 0; op < sizeof operations / sizeof operations[0]; op++) {
         for (size_t n = 1; n < 200; n++) {
@@ -91,7 +91,7 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
             const tg_status status = model_save_v3(&ctx, path, &new_config, true, true);
             tg_os_fault = NULL;
             const bool reached = fault_countdown == 0;
-            bytes b = bytes_read(path);
+            file_bytes b = bytes_read(path);
             const bool is_old = b.n == old_file.n && memcmp(b.data, old_file.data, b.n) == 0;
             const bool is_new = b.n == new_file.n && memcmp(b.data, new_file.data, b.n) == 0;
             assert_true(is_old || is_new);
@@ -122,7 +122,7 @@ static void keeps_the_old_file_when_saving_fails(void **state) {
 static void goes_on_after_short_writes(void **state) {
     (void)state;
     const tg_model_config config = large();
-    bytes want = saved(&config, true);
+    file_bytes want = saved(&config, true);
     static const int errors[] = { TG_FAULT_SHORT, EINTR };
     for (size_t k = 0; k < 2; k++) {
         for (size_t n = 1; n < 20; n++) {
@@ -134,7 +134,7 @@ static void goes_on_after_short_writes(void **state) {
             tg_os_fault = fault;
             assert_int_equal(model_save_v3(&ctx, path, &config, true, false), TG_OK);
             tg_os_fault = NULL;
-            bytes b = bytes_read(path);
+            file_bytes b = bytes_read(path);
             assert_int_equal(b.n, want.n);
             assert_memory_equal(b.data, want.data, b.n);
             bytes_free(&b);
@@ -146,7 +146,7 @@ static void goes_on_after_short_writes(void **state) {
 static void reports_failing_reads(void **state) {
     (void)state;
     const tg_model_config config = large();
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     static const char *const operations[] = { "open", "fstat", "pread" };
     for (size_t op = 0; op < 3; op++) {
         for (size_t n = 1;; n++) {
@@ -176,7 +176,7 @@ static void reports_failing_reads(void **state) {
 static void survives_a_shrinking_file(void **state) {
     (void)state;
     const tg_model_config config = large();
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     tg_ctx ctx;
     tg_file *f;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
@@ -250,9 +250,9 @@ static void falls_back_to_the_previous_file(void **state) {
     assert_int_equal(model_save_v3(&ctx, path, &second, true, true), TG_OK);
     assert_int_equal(newest(message), 'n');
 
-    bytes good = bytes_read(path), old = bytes_read(path_prev);
+    file_bytes good = bytes_read(path), old = bytes_read(path_prev);
     assert_non_null(old.data);
-    bytes b = bytes_of(good.data, good.n);
+    file_bytes b = bytes_of(good.data, good.n);
     /* Damage of every kind: a bit in the last chunk, in the header, a cut, nothing, another file.
      */
     b.data[b.n - 200] ^= 1;
@@ -260,11 +260,11 @@ static void falls_back_to_the_previous_file(void **state) {
     assert_int_equal(newest(message), 'p');
     assert_non_null(strstr(log_text, path_prev));
     assert_non_null(strstr(log_text, "CRC"));
-    bytes_write(path, (bytes) { good.data, good.n / 2 });
+    bytes_write(path, (file_bytes) { good.data, good.n / 2 });
     assert_int_equal(newest(message), 'p');
-    bytes_write(path, (bytes) { good.data, 0 });
+    bytes_write(path, (file_bytes) { good.data, 0 });
     assert_int_equal(newest(message), 'p');
-    bytes_write(path, (bytes) { (uint8_t *)(uintptr_t)"hello, world", 12 });
+    bytes_write(path, (file_bytes) { (uint8_t *)(uintptr_t)"hello, world", 12 });
     assert_int_equal(newest(message), 'p');
     assert_int_equal(unlink(path), 0);
     assert_int_equal(newest(message), 'p');
@@ -276,7 +276,7 @@ static void falls_back_to_the_previous_file(void **state) {
     assert_int_equal(newest(message), '-');
     assert_non_null(strstr(message, "needs tinygpt"));
     /* Both damaged: the message names both, and what is wrong with each. Even the hash counts. */
-    bytes_write(path, (bytes) { good.data, good.n - 1 });
+    bytes_write(path, (file_bytes) { good.data, good.n - 1 });
     old.data[old.n - 1] ^= 1;
     bytes_write(path_prev, old);
     assert_int_equal(newest(message), '-');

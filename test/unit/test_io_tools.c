@@ -53,7 +53,7 @@ static void names_the_first_difference(void **state) {
     tg_buf line;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     tg_buf_init(&line, &ctx.mem);
-    bytes a = saved(&config, true);
+    file_bytes a = saved(&config, true);
     static const struct {
         const char *from, *to; /* in META, the same length; NULL: the second moment of a tensor */
         const char *says;
@@ -75,7 +75,7 @@ static void names_the_first_difference(void **state) {
           "equal: " }, /* who wrote it does not matter */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        bytes b = bytes_of(a.data, a.n);
+        file_bytes b = bytes_of(a.data, a.n);
         if (cases[i].from) {
             const size_t n = strlen(cases[i].from);
             size_t at = 0;
@@ -220,11 +220,11 @@ static void is_the_same_every_time(void **state) {
     const tg_model_config config = tiny();
     tg_ctx ctx;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
-    bytes a = saved(&config, true), b = saved(&config, true);
+    file_bytes a = saved(&config, true), b = saved(&config, true);
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.data, b.data, a.n);
     assert_int_equal(tg_io_convert(&ctx, path, path_b, TG_FILE_V3), TG_OK);
-    bytes c = bytes_read(path_b);
+    file_bytes c = bytes_read(path_b);
     assert_int_equal(a.n, c.n);
     assert_memory_equal(a.data, c.data, a.n);
     /* Not in place: what was read is never replaced, by whatever name it goes. */
@@ -234,7 +234,7 @@ static void is_the_same_every_time(void **state) {
     unlink(path_b);
     assert_int_equal(link(path, path_b), 0);
     assert_int_equal(tg_io_convert(&ctx, path, path_b, TG_FILE_V3), TG_E_ARG);
-    bytes d = bytes_read(path);
+    file_bytes d = bytes_read(path);
     assert_int_equal(a.n, d.n);
     assert_memory_equal(a.data, d.data, a.n);
     bytes_free(&a);

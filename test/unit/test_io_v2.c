@@ -85,7 +85,7 @@ static float *read_part(tg_file *f, size_t part) {
 
 static void check_part(tg_file *f, const char *name, size_t part) {
     static const char *const suffixes[] = { ".w.f32", ".m.f32", ".v.f32" };
-    bytes want = bytes_read(path_in(fixtures, name, suffixes[part]));
+    file_bytes want = bytes_read(path_in(fixtures, name, suffixes[part]));
     float *have = read_part(f, part);
     assert_int_equal(want.n, f->manifest.elems * sizeof *have);
     assert_memory_equal(have, want.data, want.n);
@@ -191,7 +191,7 @@ static void reads_pieces(void **state) {
 }
 
 /* Offset of the body: behind the step. */
-static size_t body_at(bytes b) { return 16 + tg_get_u32(b.data + 8); }
+static size_t body_at(file_bytes b) { return 16 + tg_get_u32(b.data + 8); }
 
 static void writes_what_others_wrote(void **state) {
     (void)state;
@@ -204,7 +204,7 @@ static void writes_what_others_wrote(void **state) {
         if (tg_io_convert(&ctx, in, out, kind_of(x)) != TG_OK) {
             fail_msg("%s: %s", x->name, ctx.message);
         }
-        bytes a = bytes_read(in), b = bytes_read(out);
+        file_bytes a = bytes_read(in), b = bytes_read(out);
         if (strcmp(x->rewrite, "file") == 0) {
             assert_int_equal(a.n, b.n);
             assert_memory_equal(a.data, b.data, a.n);
@@ -216,7 +216,7 @@ static void writes_what_others_wrote(void **state) {
         /* What we wrote ourselves comes back whole, whoever wrote it first. */
         assert_int_equal(tg_io_convert(&ctx, out, path_in(folder, "again", ".tinygpt"), kind_of(x)),
                          TG_OK);
-        bytes c = bytes_read(path_in(folder, "again", ".tinygpt"));
+        file_bytes c = bytes_read(path_in(folder, "again", ".tinygpt"));
         if (strcmp(x->rewrite, "-") != 0) {
             assert_int_equal(b.n, c.n);
             assert_memory_equal(b.data, c.data, b.n);
@@ -248,7 +248,7 @@ static void survives_v3(void **state) {
         }
         assert_int_equal(strncmp(tg_buf_text(&text), "equal: ", 7), 0);
         assert_int_equal(tg_io_convert(&ctx, v3, out, kind_of(x)), TG_OK);
-        bytes a = bytes_read(in), b = bytes_read(out);
+        file_bytes a = bytes_read(in), b = bytes_read(out);
         if (strcmp(x->rewrite, "-") != 0) {
             const size_t at = body_at(a) - 4, bt = body_at(b) - 4;
             assert_int_equal(a.n - at, b.n - bt);
@@ -275,7 +275,7 @@ static void narrows_as_python_does(void **state) {
         assert_int_equal(
             tg_io_convert(&ctx, path_in(fixtures, "v2_fp32", ".tinygpt"), out, cases[i].kind),
             TG_OK);
-        bytes a = bytes_read(path_in(fixtures, cases[i].to, ".tinygpt")), b = bytes_read(out);
+        file_bytes a = bytes_read(path_in(fixtures, cases[i].to, ".tinygpt")), b = bytes_read(out);
         assert_int_equal(a.n - body_at(a), b.n - body_at(b));
         assert_memory_equal(a.data + body_at(a), b.data + body_at(b), a.n - body_at(a));
         bytes_free(&a);
@@ -307,7 +307,7 @@ static void fp32_without_moments_has_zeros(void **state) {
 
 /* ------------------------------------------------------------------------------------ bad files */
 
-static tg_status open_bytes(bytes b, char message[TG_MESSAGE_BYTES]) {
+static tg_status open_bytes(file_bytes b, char message[TG_MESSAGE_BYTES]) {
     test_alloc a = { 0 };
     const tg_mem mem = test_alloc_mem(&a);
     tg_ctx ctx;
@@ -326,8 +326,8 @@ static tg_status open_bytes(bytes b, char message[TG_MESSAGE_BYTES]) {
 }
 
 /* A v2 file with this header and a body of zeros of n_body bytes. */
-static bytes file_with(uint32_t version, const char *header, int32_t step, size_t n_body) {
-    bytes b = bytes_of("TGPT", 4);
+static file_bytes file_with(uint32_t version, const char *header, int32_t step, size_t n_body) {
+    file_bytes b = bytes_of("TGPT", 4);
     uint8_t number[4];
     tg_put_u32(number, version);
     bytes_append(&b, number, 4);
@@ -417,7 +417,7 @@ static void refuses_bad_headers(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char message[TG_MESSAGE_BYTES];
-        bytes b = file_with(2, cases[i].header, 0, 12 * TINY_ELEMS);
+        file_bytes b = file_with(2, cases[i].header, 0, 12 * TINY_ELEMS);
         const tg_status have = open_bytes(b, message);
         if (have != cases[i].want || !strstr(message, cases[i].says)) {
             fail_msg("case %zu %s: status %d, message \"%s\"", i, cases[i].header, have, message);
@@ -440,12 +440,12 @@ static void refuses_bad_prefixes(void **state) {
                      { 4, TG_E_UNSUPPORTED },
                      { UINT32_MAX, TG_E_FORMAT } };
     for (size_t i = 0; i < sizeof versions / sizeof versions[0]; i++) {
-        bytes b = file_with(versions[i].version, header, 0, 12 * TINY_ELEMS);
+        file_bytes b = file_with(versions[i].version, header, 0, 12 * TINY_ELEMS);
         assert_int_equal(open_bytes(b, message), versions[i].want);
         bytes_free(&b);
     }
     /* A negative step; then lengths of the header that the file cannot hold. */
-    bytes b = file_with(2, header, -1, 12 * TINY_ELEMS);
+    file_bytes b = file_with(2, header, -1, 12 * TINY_ELEMS);
     assert_int_equal(open_bytes(b, message), TG_E_FORMAT);
     assert_non_null(strstr(message, "step"));
     bytes_free(&b);
@@ -460,7 +460,7 @@ static void refuses_bad_prefixes(void **state) {
     tg_put_u32(b.data + 8, (uint32_t)strlen(header));
     assert_int_equal(open_bytes(b, message), TG_OK);
     for (size_t n = 0; n < b.n; n++) {
-        assert_int_equal(open_bytes((bytes) { b.data, n }, message), TG_E_FORMAT);
+        assert_int_equal(open_bytes((file_bytes) { b.data, n }, message), TG_E_FORMAT);
     }
     bytes_append(&b, "\0", 1);
     assert_int_equal(open_bytes(b, message), TG_E_FORMAT);
@@ -490,7 +490,7 @@ static void refuses_a_manifest_that_disagrees(void **state) {
     };
     for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
         char message[TG_MESSAGE_BYTES];
-        bytes b = bytes_read(path_in(fixtures, "v2_fp16", ".tinygpt"));
+        file_bytes b = bytes_read(path_in(fixtures, "v2_fp16", ".tinygpt"));
         const size_t n = strlen(changes[i].from);
         size_t at = 0;
         while (memcmp(b.data + at, changes[i].from, n) != 0) {

@@ -91,14 +91,14 @@ static void holds_what_was_saved(void **state) {
 typedef struct part {
     const char *id;
     uint32_t flags;
-    bytes body;  /* with room for a CRC, if it has one */
-    bool is_raw; /* DATA and HASH have none */
-    size_t hole; /* zero bytes in front of it, beyond alignment */
+    file_bytes body; /* with room for a CRC, if it has one */
+    bool is_raw;     /* DATA and HASH have none */
+    size_t hole;     /* zero bytes in front of it, beyond alignment */
 } part;
 
 /* Header, table and sections as the document draws them; all checksums by v3_repair. */
-static bytes build_v3(const part *parts, size_t n_parts) {
-    bytes b = { NULL, 0 };
+static file_bytes build_v3(const part *parts, size_t n_parts) {
+    file_bytes b = { NULL, 0 };
     uint64_t end = 64 + 32 * n_parts;
     uint8_t head[64] = "TGPT3\r\n\x1a", entry[32];
     for (size_t pass = 0; pass < 2; pass++) { /* first for the total length */
@@ -137,14 +137,15 @@ static bytes build_v3(const part *parts, size_t n_parts) {
     return b;
 }
 
-static void put64(bytes *b, uint64_t x) {
+static void put64(file_bytes *b, uint64_t x) {
     uint8_t number[8];
     tg_put_u64(number, x);
     bytes_append(b, number, 8);
 }
 
 /* TNSR (with room for its CRC) and DATA of the model that model_save_v3 saves. */
-static void model_parts(const tg_model_config *config, bool moments, bytes *tnsr, bytes *data) {
+static void model_parts(const tg_model_config *config, bool moments, file_bytes *tnsr,
+                        file_bytes *data) {
     static const char *const prefixes[] = { "", "adam_m.", "adam_v." };
     tg_ctx ctx;
     tg_arena arena;
@@ -179,7 +180,7 @@ static void model_parts(const tg_model_config *config, bool moments, bytes *tnsr
     tg_arena_deinit(&arena);
 }
 
-static bytes meta_part(const tg_model_config *config) {
+static file_bytes meta_part(const tg_model_config *config) {
     tg_ctx ctx;
     tg_buf json;
     tg_json_writer w;
@@ -189,23 +190,24 @@ static bytes meta_part(const tg_model_config *config) {
     tg_json_writer_init(&w, &json);
     tg_meta_begin_v3(&w, config, MODEL_STEP, &meta);
     tg_meta_end_v3(&w);
-    bytes b = bytes_of(json.data, json.length);
+    file_bytes b = bytes_of(json.data, json.length);
     bytes_append(&b, "crc?", 4);
     tg_buf_deinit(&json);
     return b;
 }
 
-static bytes zero_part(size_t n) {
+static file_bytes zero_part(size_t n) {
     uint8_t *zeros = calloc(1, n + 1);
-    bytes b = bytes_of(zeros, n);
+    file_bytes b = bytes_of(zeros, n);
     free(zeros);
     return b;
 }
 
 /* Builds the model's file with other bytes in one section, or with sections around the usual ones.
  */
-static bytes build_model(const tg_model_config *config, bool moments, const char *replaced,
-                         bytes replacement, const part *extra, size_t n_extra, size_t extra_at) {
+static file_bytes build_model(const tg_model_config *config, bool moments, const char *replaced,
+                              file_bytes replacement, const part *extra, size_t n_extra,
+                              size_t extra_at) {
     part parts[16] = { { "META", 1, meta_part(config), false, 0 },
                        { "TNSR", 1, { NULL, 0 }, false, 0 },
                        { "DATA", 1, { NULL, 0 }, true, 0 },
@@ -225,7 +227,7 @@ static bytes build_model(const tg_model_config *config, bool moments, const char
     for (size_t i = 0; i < n_extra; i++) {
         parts[extra_at + i] = extra[i];
     }
-    bytes b = build_v3(parts, 5 + n_extra);
+    file_bytes b = build_v3(parts, 5 + n_extra);
     for (size_t i = 0; i < 5 + n_extra; i++) {
         if (i < extra_at || i >= extra_at + n_extra) {
             bytes_free(&parts[i].body);
@@ -234,14 +236,14 @@ static bytes build_model(const tg_model_config *config, bool moments, const char
     return b;
 }
 
-static const bytes nothing = { NULL, 0 };
+static const file_bytes nothing = { NULL, 0 };
 
 static void is_laid_out_as_documented(void **state) {
     (void)state;
     const tg_model_config configs[] = { tiny(), large(), config_of(3, 6, 2, 5), round_mebibyte() };
     for (size_t k = 0; k < 8; k++) {
-        bytes a = saved(&configs[k / 2], k % 2);
-        bytes b = build_model(&configs[k / 2], k % 2, NULL, nothing, NULL, 0, 0);
+        file_bytes a = saved(&configs[k / 2], k % 2);
+        file_bytes b = build_model(&configs[k / 2], k % 2, NULL, nothing, NULL, 0, 0);
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.data, b.data, a.n);
         bytes_free(&a);
@@ -255,10 +257,10 @@ static void skips_optional_sections(void **state) {
     (void)state;
     const tg_model_config config = tiny();
     char message[TG_MESSAGE_BYTES];
-    bytes body = bytes_of("a later version's bytes and their CRC", 37);
+    file_bytes body = bytes_of("a later version's bytes and their CRC", 37);
     for (size_t at = 0; at <= 5; at++) {
         const part stranger = { "LATE", 0, body, false, 0 }, needed = { "LATE", 1, body, false, 0 };
-        bytes b = build_model(&config, true, NULL, nothing, &stranger, 1, at);
+        file_bytes b = build_model(&config, true, NULL, nothing, &stranger, 1, at);
         /* Behind HASH nothing may stand. */
         assert_int_equal(check_bytes(b.data, b.n, message), at < 5 ? TG_OK : TG_E_FORMAT);
         bytes_free(&b);
@@ -270,7 +272,7 @@ static void skips_optional_sections(void **state) {
     /* A hole of zeros is one, too, even where everything is aligned. */
     for (size_t at = 0; at < 5; at++) {
         const part late = { "LATE", 0, body, false, 64 };
-        bytes b = build_model(&config, true, NULL, nothing, &late, 1, at);
+        file_bytes b = build_model(&config, true, NULL, nothing, &late, 1, at);
         assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
         assert_non_null(strstr(message, "section offset"));
         bytes_free(&b);
@@ -279,7 +281,7 @@ static void skips_optional_sections(void **state) {
     static const char *const ids[] = { "META", "TNSR", "DATA", "CHNK", "HASH" };
     for (size_t i = 0; i < 5; i++) {
         const part twice = { ids[i], 1, body, false, 0 };
-        bytes b = build_model(&config, true, NULL, nothing, &twice, 1, 0);
+        file_bytes b = build_model(&config, true, NULL, nothing, &twice, 1, 0);
         assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
         assert_non_null(strstr(message, "have two"));
         bytes_free(&b);
@@ -297,7 +299,7 @@ static void skips_optional_sections(void **state) {
 static void refuses_every_flipped_bit(void **state) {
     (void)state;
     const tg_model_config config = tiny();
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     assert_int_equal(check_bytes(b.data, b.n, NULL), TG_OK);
     for (size_t i = 0; i < b.n; i++) {
         for (unsigned bit = 0; bit < 8; bit++) {
@@ -316,7 +318,7 @@ static void refuses_every_flipped_bit(void **state) {
 static void opening_and_reading_notices_damage(void **state) {
     (void)state;
     const tg_model_config config = tiny();
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     const size_t hash_offset = b.n - 32;
     for (size_t i = 0; i < hash_offset; i++) {
         tg_ctx ctx;
@@ -338,7 +340,7 @@ static void opening_and_reading_notices_damage(void **state) {
 static void refuses_every_other_length(void **state) {
     (void)state;
     const tg_model_config config = tiny();
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     const size_t n = b.n;
     for (size_t cut = 0; cut < n; cut++) {
         assert_int_not_equal(check_bytes(b.data, cut, NULL), TG_OK);
@@ -363,7 +365,7 @@ static void refuses_every_other_length(void **state) {
 static void names_the_damaged_chunk(void **state) {
     (void)state;
     const tg_model_config config = large();
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     tg_ctx ctx;
     tg_file *f;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
@@ -476,12 +478,12 @@ static const hostile hostiles[] = {
 static void refuses_hostile_values(void **state) {
     (void)state;
     const tg_model_config config = tiny();
-    const bytes good = build_model(&config, true, NULL, nothing, NULL, 0, 0);
+    const file_bytes good = build_model(&config, true, NULL, nothing, NULL, 0, 0);
     const size_t tnsr = (size_t)tg_get_u64(good.data + 64 + 32 + 8);
     for (size_t i = 0; i < sizeof hostiles / sizeof hostiles[0]; i++) {
         const hostile *h = &hostiles[i];
         char message[TG_MESSAGE_BYTES];
-        bytes b = bytes_of(good.data, good.n);
+        file_bytes b = bytes_of(good.data, good.n);
         const size_t base = h->in_entry == 6 ? tnsr : h->in_entry ? 32 + 32 * h->in_entry : 0;
         for (unsigned k = 0; k < h->size; k++) {
             b.data[base + h->place + k] = (uint8_t)(h->value >> 8 * k);
@@ -494,7 +496,7 @@ static void refuses_hostile_values(void **state) {
         }
         bytes_free(&b);
     }
-    bytes_free((bytes *)&good);
+    bytes_free((file_bytes *)&good);
 }
 
 #define CONFIG "\"config\":{\"layers\":1,\"dModel\":1,\"ctx\":1,\"heads\":1}"
@@ -551,9 +553,9 @@ static void refuses_hostile_headers(void **state) {
     const tg_model_config config = tiny();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char message[TG_MESSAGE_BYTES];
-        bytes json = bytes_of(cases[i].json, strlen(cases[i].json));
+        file_bytes json = bytes_of(cases[i].json, strlen(cases[i].json));
         bytes_append(&json, "crc?", 4);
-        bytes b = build_model(&config, true, "META", json, NULL, 0, 0);
+        file_bytes b = build_model(&config, true, "META", json, NULL, 0, 0);
         const tg_status have = check_bytes(b.data, b.n, message);
         if (have != cases[i].want || !strstr(message, cases[i].says)) {
             fail_msg("case %zu %s: status %d, %s", i, cases[i].json, have, message);
@@ -584,7 +586,7 @@ static void lists_all_that_is_wrong_with_the_tensors(void **state) {
     const tg_model_config config = tiny();
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char message[TG_MESSAGE_BYTES];
-        bytes b = build_model(&config, true, NULL, nothing, NULL, 0, 0);
+        file_bytes b = build_model(&config, true, NULL, nothing, NULL, 0, 0);
         const size_t n = strlen(cases[i].from);
         size_t at = 0;
         while (memcmp(b.data + at, cases[i].from, n) != 0) {
@@ -608,15 +610,15 @@ static void refuses_data_beyond_the_tensors(void **state) {
     (void)state;
     const tg_model_config config = tiny();
     char message[TG_MESSAGE_BYTES];
-    bytes tnsr, data;
+    file_bytes tnsr, data;
     model_parts(&config, true, &tnsr, &data);
     bytes_append(&data, "stowaway", 8);
-    bytes b = build_model(&config, true, "DATA", data, NULL, 0, 0);
+    file_bytes b = build_model(&config, true, "DATA", data, NULL, 0, 0);
     assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
     assert_non_null(strstr(message, ": data: want"));
     bytes_free(&b);
     /* The same in the table itself, in front of its CRC. */
-    bytes longer = bytes_of(tnsr.data, tnsr.n);
+    file_bytes longer = bytes_of(tnsr.data, tnsr.n);
     bytes_append(&longer, "stow", 4);
     b = build_model(&config, true, "TNSR", longer, NULL, 0, 0);
     assert_int_equal(check_bytes(b.data, b.n, message), TG_E_FORMAT);
@@ -646,14 +648,14 @@ static void refuses_numbers_out_of_range(void **state) {
     tg_ctx ctx;
     tg_file *f;
     tg_ctx_init(&ctx, NULL, NULL, NULL);
-    bytes b = saved(&config, true);
+    file_bytes b = saved(&config, true);
     assert_int_equal(tg_file_open_memory(&ctx, "x", b.data, b.n, &f), TG_OK);
     const uint64_t weight = tg_file_find(f, "token_embedding.weight")->offset + 4 * 200;
     const uint64_t moment = tg_file_find(f, "adam_v.ln_final.bias")->offset;
     tg_file_close(f);
     for (size_t i = 0; i < 3; i++) {
         char message[TG_MESSAGE_BYTES];
-        bytes c = bytes_of(b.data, b.n);
+        file_bytes c = bytes_of(b.data, b.n);
         memcpy(c.data + weight, &bad[i], 4);
         v3_repair(c.data, c.n);
         assert_int_equal(check_bytes(c.data, c.n, message), TG_E_NUMBER);
@@ -679,7 +681,7 @@ static void holds_other_types_in_any_order(void **state) {
     tg_arena arena;
     tg_manifest m;
     tg_tgpt3_writer *w;
-    bytes json = meta_part(&config);
+    file_bytes json = meta_part(&config);
     tg_ctx_init(&ctx, NULL, NULL, NULL);
     tg_arena_init(&arena, &ctx.mem);
     assert_int_equal(tg_manifest_new(&ctx, &arena, &config, &m), TG_OK);
@@ -693,7 +695,7 @@ static void holds_other_types_in_any_order(void **state) {
     for (size_t i = m.n; i-- > 0;) {
         const size_t n = (size_t)m.entry[i].elems;
         float *x = want + m.entry[i].first_elem;
-        bytes b = zero_part((size_t)tg_file_dtype_bytes(types[i % 4], n));
+        file_bytes b = zero_part((size_t)tg_file_dtype_bytes(types[i % 4], n));
         for (size_t k = 0; k < n; k++) {
             x[k] = (float)((int)(k % 13) - 6) / 8; /* every type holds it */
         }
@@ -743,7 +745,7 @@ static void writer_refuses_what_no_reader_takes(void **state) {
     (void)state;
     const tg_model_config config = tiny();
     const uint64_t two[] = { 256, 1 }, three[] = { 3 };
-    bytes json = meta_part(&config);
+    file_bytes json = meta_part(&config);
     const float x[256] = { 0 };
     tg_tgpt3_writer *w;
     tg_ctx ctx;
