@@ -54,18 +54,18 @@ upper         = $(shell echo $(1) | tr a-z A-Z)
 # The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
-GPU_C    := $(wildcard src/backend/webgpu/gpu_*.c)
-GPU_HERE := $(patsubst %,src/backend/webgpu/gpu_%.c,cache self_test layer tiles \
+GPU_C    := $(wildcard src/backend/webgpu/device/gpu_*.c)
+GPU_HERE := $(patsubst %,src/backend/webgpu/device/gpu_%.c,cache self_test layer tiles \
             $(if $(WEBGPU),features native native_open,none))
 
-WASM_C   := $(sort $(wildcard src/*/*_wasm*.c))
+WASM_C   := $(sort $(shell find src -name '*_wasm*.c'))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src -name '*.c')))
 SRC      := $(filter-out $(WASM_C),$(ALL_SRC)) $(GPU_HERE)
 OPS      := $(sort $(wildcard src/ops/*/*.c))
 SIMD     := $(sort $(shell find src -name '*.simd.h'))
 # A file may have the bodies of several ops.
 SIMD_OPS := $(sort $(filter $(notdir $(OPS:.c=)),$(shell sed -n 's/^TG_KERNELS[A-Z_]*.\([a-z0-9_]*\),.*/\1/p' \
-              $(wildcard src/ops/*/*.simd.h))))
+              $(SIMD))))
 
 # References in double are for finite differences, which a build with TG_FLOAT_REFS takes none of.
 OBJ      := $(SRC:%.c=$(BUILD)/%.o) $(if $(findstring TG_FLOAT_REFS,$(EXTRA)),,$(OPS:%.c=$(BUILD)/%.f64.o)) \
@@ -160,7 +160,7 @@ $(OBJ): | $(WGSL)
 # More flags for the folders that read and write files.
 CHECKED  ?=
 $(foreach d,base dtype io tok chat,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/%.o,training/checkpoint engine/session_file load/pack_cache): BASE += $(CHECKED)
-$(patsubst %,$(BUILD)/src/backend/webgpu/gpu_%.o,features native native_open): BASE += -isystem .cache/webgpu
+$(patsubst %,$(BUILD)/src/backend/webgpu/device/gpu_%.o,features native native_open): BASE += -isystem .cache/webgpu
 $(BUILD)/src/training/stories_data.o: data/stories.txt
 
 $(BUILD)/%.f64.o: %.c
@@ -244,10 +244,10 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 # Names stay until the test cases of the ops are out, which lie in a segment of their own.
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-debug
-WASM_SRC     := $(filter-out src/base/os_posix% src/base/os_wasm_thread.c src/base/os_wasm_single.c \
+WASM_SRC     := $(filter-out src/base/os/os_posix% src/base/os/os_wasm_thread.c src/base/os/os_wasm_single.c \
                   src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c \
-                  src/api/native_files.c src/api/tuning.c src/training/chats.c src/backend/webgpu/single.c \
+                  src/api/native_files.c src/api/tuning.c src/training/chats.c src/backend/webgpu/single/single.c \
                   $(WASM_LACKS),$(ALL_SRC))
 # In this order, since gzip looks back 32 KB, and kernels resemble each other.
 WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \
@@ -289,10 +289,10 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filte
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
-wasm_gpu            = $(patsubst %,src/backend/webgpu/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) untested)
+wasm_gpu            = $(patsubst %,src/backend/webgpu/device/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) untested)
 # What knows of no thread and of no ISA is the same in all builds that differ in these alone: it is
 # compiled once. (One with atomics that is missing in the first list, lld refuses.)
-WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os_wasm_thread.o simd/cpu.o load/packing.o \
+WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os/os_wasm_thread.o simd/cpu.o load/packing.o \
                         backend/cpu/cpu.o backend/webgpu/webgpu.o)
 WASM_OWN_relaxed   := %.simd.o $(patsubst %.c,%.o,src/ops/kernel_table.c \
                         $(shell grep -l isa.def -r src --include=*.c))
@@ -426,7 +426,7 @@ $(BUILD)/test/tinygpt_nan: test/cli/nan_program.c test/unit/nan.h $(APP_OBJ) $(L
 
 # What shows what happens when a device is lost or a shader is wrong, is compiled into tests alone.
 HOOKED := $(if $(WEBGPU),$(patsubst %,$(BUILD)/test/hooked/gpu_%.o,native self_test))
-$(HOOKED): $(BUILD)/test/hooked/%.o: src/backend/webgpu/%.c $(FLAGS) | $(WGSL)
+$(HOOKED): $(BUILD)/test/hooked/%.o: src/backend/webgpu/device/%.c $(FLAGS) | $(WGSL)
 	@mkdir -p $(@D)
 	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -DTG_TEST_HOOKS -isystem .cache/webgpu -c $< -o $@
 $(GPU_TESTS): $(HOOKED)

@@ -5,8 +5,8 @@
 #define _GNU_SOURCE /* O_TMPFILE; clock_gettime, stat, statvfs */
 #include "app.h"
 
-#include "format.h"
 #include "last_error.h"
+#include "print/format.h"
 #include "signals.h"
 
 #include <errno.h>
@@ -84,8 +84,8 @@ int tg_app_exit_code(tg_status status, tg_doing doing) {
     return TG_EXIT_FAILED;
 }
 
-/* What the library asks of an errno (base/os_posix.c), for the calls that the program makes itself:
- * other errors are of a path, its rights or its kind. */
+/* What the library asks of an errno (base/os/os_posix.c), for the calls that the program makes
+ * itself: other errors are of a path, its rights or its kind. */
 int tg_app_errno_code(int error) {
     static const int of_machine[] = { EIO,    ENOSPC, EDQUOT, EFBIG,     ENOMEM,
                                       EMFILE, ENFILE, ESTALE, ETIMEDOUT, EAGAIN };

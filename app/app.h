@@ -16,8 +16,8 @@
 #define TG_APP_APP_H
 
 #include "args.h"
-#include "json_out.h"
-#include "term.h"
+#include "print/json_out.h"
+#include "print/term.h"
 #include "tinygpt.h"
 
 enum {

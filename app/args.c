@@ -7,9 +7,9 @@
  */
 #include "args.h"
 
-#include "format.h"
 #include "last_error.h"
-#include "term.h"
+#include "print/format.h"
+#include "print/term.h"
 
 #include <errno.h>
 #include <inttypes.h>

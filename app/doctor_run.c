@@ -9,8 +9,8 @@
 #define _POSIX_C_SOURCE 200809L /* getpid, unlink */
 #include "doctor.h"
 
-#include "bench.h"
-#include "format.h"
+#include "bench/bench.h"
+#include "print/format.h"
 #include "signals.h"
 
 #include <errno.h>

@@ -9,7 +9,7 @@
 #ifndef TG_APP_LAST_ERROR_H
 #define TG_APP_LAST_ERROR_H
 
-#include "json_out.h"
+#include "print/json_out.h"
 
 void tg_last_error_set(const char *text); /* is copied, and cut at 1 KB */
 

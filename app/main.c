@@ -12,7 +12,7 @@
 #include "app.h"
 
 #include "last_error.h"
-#include "pages.h"
+#include "print/pages.h"
 
 #include <errno.h>
 #include <fcntl.h>

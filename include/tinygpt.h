@@ -260,7 +260,7 @@ TG_API tg_status tg_model_new(tg_context *ctx, const tg_model_config *config, ui
  * stay in the types that it has them in, and tg_model_open_floats is for training.
  * model.safetensors stands for its folder, unless it is a GPT-2 of bytes. Weights are read in
  * pieces of some MiB, each once, which are packed into place: there is no second copy. In
- * WebAssembly these come from the host's files (base/os_wasm.h). */
+ * WebAssembly these come from the host's files (base/os/os_wasm.h). */
 TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out);
 /* The same with weights that can be trained, saved and looked into: those of a third-party file
  * become f32 in memory, 4 bytes each, and its tokenizer, chat template and sizes go along with the

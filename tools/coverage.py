@@ -19,8 +19,8 @@ import os
 import subprocess
 import sys
 
-SAVES = ("src/base/os_posix_save.c", "src/io/saving.c", "src/training/checkpoint.c", "src/engine/session_file.c",
-         "src/load/pack_cache.c", "src/io/tgpt_v3_writer.c")
+SAVES = ("src/base/os/os_posix_save.c", "src/io/run/saving.c", "src/training/checkpoint.c", "src/engine/session_file.c",
+         "src/load/pack_cache.c", "src/io/tgpt/tgpt_v3_writer.c")
 
 
 def room_of(path):

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """gen_abi.py [--verify | FILE] - writes web/src/lib/abi.gen.ts from the headers.
 
-Reads include/tinygpt.h whole, the imports and exports of src/base/os_wasm.h, the imports of
-src/backend/webgpu/gpu_js.h, and the list of callbacks in src/api/callbacks_wasm.c. The parser knows the few forms that these use and stops with
+Reads include/tinygpt.h whole, the imports and exports of src/base/os/os_wasm.h, the imports of
+src/backend/webgpu/device/gpu_js.h, and the list of callbacks in src/api/callbacks_wasm.c. The parser knows the few forms that these use and stops with
 an error at anything else, so that a new construct cannot be passed over.
 
 Layouts are computed for both pointer widths: every member at the next multiple of its own size, a
@@ -20,8 +20,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADER = "include/tinygpt.h"
-WASM_HEADER = "src/base/os_wasm.h"
-GPU_HEADER = "src/backend/webgpu/gpu_js.h"
+WASM_HEADER = "src/base/os/os_wasm.h"
+GPU_HEADER = "src/backend/webgpu/device/gpu_js.h"
 CALLBACKS = "src/api/callbacks_wasm.c"
 NATIVE_ALONE = ("src/api/native_files.c", "src/api/tuning.c", "src/io/output.c")
 
@@ -321,7 +321,7 @@ def generate(h):
         "// SPDX-License-Identifier: Apache-2.0",
         "/**",
         " * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,",
-        " * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.",
+        " * src/base/os/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.",
         " *",
         " * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,",
         " * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,",

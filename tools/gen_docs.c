@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "io/meta.h"
+#include "io/run/meta.h"
 #include "ir/op.h"
 #include "model/family.h"
 #include "ops/kernels.h"

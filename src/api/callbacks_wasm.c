@@ -10,7 +10,7 @@
  *     const onText = tg_wasm_on_text();                tg_stories(seed, n, onText, 7)
  *     imports.on_text = (user, bytes, n) => listeners[user](...)              user is 7
  */
-#include "base/os_wasm.h"
+#include "base/os/os_wasm.h"
 #include "tinygpt.h"
 
 /* type of the callback, name, its result, how the result is forwarded, parameters, arguments */

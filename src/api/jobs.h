@@ -10,7 +10,7 @@
 #include "engine/embed.h"
 #include "engine/session.h"
 #include "inspect/probe.h"
-#include "io/tools.h"
+#include "io/run/tools.h"
 #include "training/train.h"
 
 /* jobs_model.c */

@@ -21,7 +21,7 @@
 #include "base/time.h"
 #include "convert/convert.h"
 #include "inspect/inspect.h"
-#include "tok/learn.h"
+#include "tok/learn/learn.h"
 #include "training/stories.h"
 
 /* Of jobs that hold nothing. */

@@ -166,8 +166,8 @@ typedef struct save_job {
     tg_train_saving saving;
 } save_job;
 
-/* The file takes its name at the end of the last slice (io/saving.h): until then, and if the job is
- * abandoned, path holds what it held. */
+/* The file takes its name at the end of the last slice (io/run/saving.h): until then, and if the
+ * job is abandoned, path holds what it held. */
 static tg_status work_save(tg_job *job, double deadline_ms) {
     save_job *j = (save_job *)job;
     return tg_train_saving_go_on(&j->saving, j->trainer, job->copy, deadline_ms);

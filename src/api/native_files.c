@@ -8,10 +8,10 @@
  * page has no file system, and its modules are close to their budget of bytes. What a page can do
  * as well is in tinygpt.c.
  *
- *     tg_file_compare, _has_checksums     io/tools.h, convert/convert.h; load/model_file.h
+ *     tg_file_compare, _has_checksums     io/run/tools.h, convert/convert.h; load/model_file.h
  *     tg_model_convert                    convert/convert.h, or a job of jobs_model.c
  *     tg_output_check, tg_writer_new      io/output.h
- *     tg_memory_file_.., tg_lock_..       base/os.h: the same object behind another pointer
+ *     tg_memory_file_.., tg_lock_..       base/os/os.h: the same object behind another pointer
  *     tg_text_of_rows, _mix, _of_chats    training/text.h, training/chats.h
  */
 #include "api/jobs.h"
@@ -21,7 +21,7 @@
 #include "convert/convert.h"
 #include "io/detect.h"
 #include "io/output.h"
-#include "io/tools.h"
+#include "io/run/tools.h"
 #include "load/model_file.h"
 #include "training/chats.h"
 
@@ -158,9 +158,9 @@ tg_status tg_writer_new(tg_context *ctx, const char *path, const tg_output_rule 
     return tg_writer_open(&ctx->err, path, output, out);
 }
 
-/* Files in memory of base/os.h under the name that callers know, and so the lock below. The public
- * type is declared and never defined: pointers are cast, and no call looks into it. bytes are not
- * copied. After an error *out is what base/os.h has set it to. */
+/* Files in memory of base/os/os.h under the name that callers know, and so the lock below. The
+ * public type is declared and never defined: pointers are cast, and no call looks into it. bytes
+ * are not copied. After an error *out is what base/os/os.h has set it to. */
 tg_status tg_memory_file_new(tg_context *ctx, const char *name, const void *bytes, size_t n_bytes,
                              tg_memory_file **out) {
     ENTER(ctx);
@@ -181,8 +181,8 @@ void tg_memory_file_free(tg_memory_file *file) {
     tg_os_memory_file_free((tg_os_memory_file *)file);
 }
 
-/* The lock of base/os.h under the name that callers know: a file beside path, which the system lets
- * go of when the process ends, however it does. */
+/* The lock of base/os/os.h under the name that callers know: a file beside path, which the system
+ * lets go of when the process ends, however it does. */
 tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
     ENTER(ctx);
     WANT(ctx, path);
@@ -195,8 +195,8 @@ tg_status tg_lock_new(tg_context *ctx, const char *path, tg_lock **out) {
 
 void tg_lock_free(tg_lock *lock) { tg_os_lock_free((tg_os_lock *)lock); }
 
-/* Called from a signal handler: no context, no memory and no lock. base/os_posix_save.c keeps the
- * paths in atomic slots, and unlinks them. */
+/* Called from a signal handler: no context, no memory and no lock. base/os/os_posix_save.c keeps
+ * the paths in atomic slots, and unlinks them. */
 void tg_drop_temporary_files(void) { tg_os_drop_temps(); }
 
 /* A text without bytes, whose rows come from the program: training/windows.c asks train_row where

@@ -6,7 +6,7 @@
 #define TG_API_WANT_H
 
 #include "base/err.h"
-#include "base/os_fp.h"
+#include "base/os/os_fp.h"
 #include "runtime/runtime.h"
 
 /* Every call begins with it: the message that tg_context_error shows is always that of the last

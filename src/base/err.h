@@ -22,8 +22,8 @@
 
 #define TG_MESSAGE_BYTES 1024
 
-/* What a command wants of the files that are read and written on its behalf (base/os.h obeys it);
- * zeros in normal life. */
+/* What a command wants of the files that are read and written on its behalf (base/os/os.h obeys
+ * it); zeros in normal life. */
 typedef struct tg_ctx_files {
     struct tg_os_seen *seen; /* records what is opened for reading; NULL: nothing does */
     /* Asked before a new file takes its name; temp is where it lies. An error drops it. */

@@ -4,7 +4,7 @@
  *
  * A build without a C library (WebAssembly) supplies this list and nothing more, so a call that is
  * not named here is a bug even where it compiles. Memory comes from base/mem.h, files, time and
- * threads from base/os.h and base/thread.h, mathematics from base/math.h, decimal numbers from
+ * threads from base/os/os.h and base/thread.h, mathematics from base/math.h, decimal numbers from
  * base/str.h: none of those has a libc function behind it outside os_posix*.c.
  *
  *   string.h   memcpy memmove memset memcmp memchr

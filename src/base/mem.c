@@ -12,7 +12,7 @@
 #include "base/mem.h"
 
 #include "base/err.h"
-#include "base/os.h"
+#include "base/os/os.h"
 #include "base/time.h"
 
 /* ------------------------------------------------------------------------------- small pieces */

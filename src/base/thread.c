@@ -18,8 +18,8 @@
  */
 #include "base/thread.h"
 
-#include "base/os.h"
-#include "base/os_fp.h"
+#include "base/os/os.h"
+#include "base/os/os_fp.h"
 #include "base/time.h"
 
 #include <stdatomic.h>

@@ -22,7 +22,7 @@
 #define TG_CHAT_JINJA_H
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/codec/json.h"
 
 typedef struct tg_jinja tg_jinja;
 typedef struct tg_jinja_run tg_jinja_run;

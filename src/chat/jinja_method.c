@@ -12,7 +12,7 @@
  */
 #include "base/str.h"
 #include "chat/jinja_inside.h"
-#include "tok/unicode.h"
+#include "tok/unicode/unicode.h"
 
 /* ------------------------------------------------------------------------------- arguments */
 
@@ -259,9 +259,9 @@ static value partition(tg_jinja_run *r, value self, const tg_jinja_args *a, int 
 }
 
 /* isdigit and its kin: of all characters, and of at least one. For upper and lower case it is
- * enough that one has case and none has the other. The tables of tok/unicode.h know numbers as one
- * class, while Python tells digits, decimals and numerals apart: beyond ASCII the answer could be
- * wrong, so it is refused. */
+ * enough that one has case and none has the other. The tables of tok/unicode/unicode.h know numbers
+ * as one class, while Python tells digits, decimals and numerals apart: beyond ASCII the answer
+ * could be wrong, so it is refused. */
 static value is_all(tg_jinja_run *r, value self, const tg_jinja_args *a, int how) {
     (void)a;
     bool all = self.n > 0, any = false;

@@ -40,7 +40,7 @@
  */
 #include "base/str.h"
 #include "chat/jinja_inside.h"
-#include "tok/unicode.h"
+#include "tok/unicode/unicode.h"
 
 /* Each name once, so that names are compared as pointers. */
 typedef struct tg_jinja_name {

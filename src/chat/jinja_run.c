@@ -22,7 +22,7 @@
  */
 #include "base/str.h"
 #include "chat/jinja_inside.h"
-#include "tok/unicode.h"
+#include "tok/unicode/unicode.h"
 
 /* ------------------------------------------------------------------------------------- limits */
 

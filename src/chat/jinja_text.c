@@ -18,7 +18,7 @@
  */
 #include "base/str.h"
 #include "chat/jinja_inside.h"
-#include "tok/unicode.h"
+#include "tok/unicode/unicode.h"
 
 /* What str.isspace() says. */
 bool tg_jinja_space_char(uint32_t c) {
@@ -320,7 +320,7 @@ value tg_jinja_str(tg_jinja_run *r, value v) {
     return tg_jinja_take(r, start);
 }
 
-/* str.isprintable(), by the classes of tok/unicode.h. */
+/* str.isprintable(), by the classes of tok/unicode/unicode.h. */
 static bool printable(uint32_t c) {
     if (c < 128) return c >= 32 && c < 127;
     const tg_uc_class class = tg_uc_class_of(c);

@@ -13,7 +13,7 @@
 #include "base/math.h"
 #include "base/str.h"
 #include "chat/jinja_inside.h"
-#include "tok/unicode.h"
+#include "tok/unicode/unicode.h"
 
 value tg_jinja_int(int64_t i) { return (value) { .type = TG_JV_INT, .u.i = i }; }
 value tg_jinja_float(double d) { return (value) { .type = TG_JV_FLOAT, .u.d = d }; }

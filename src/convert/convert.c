@@ -8,9 +8,9 @@
 #include "convert/convert.h"
 
 #include "convert/own_gguf.h"
-#include "io/hf.h"
-#include "io/meta.h"
+#include "io/hf/hf.h"
 #include "io/output.h"
+#include "io/run/meta.h"
 #include "load/model_file.h"
 #include "tok/tok_inside.h"
 

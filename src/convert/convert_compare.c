@@ -17,8 +17,8 @@
 #include "base/math.h"
 #include "convert/convert.h"
 #include "convert/own_gguf.h"
-#include "io/hf.h"
-#include "io/meta.h"
+#include "io/hf/hf.h"
+#include "io/run/meta.h"
 
 /* 64 KiB of floats: large against the cost of a read, small against the second cache. */
 enum { PIECE_ELEMS = 1 << 14 };

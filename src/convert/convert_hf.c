@@ -10,9 +10,9 @@
 #include "base/str.h"
 #include "convert/convert.h"
 #include "dtype/quantize.h"
-#include "io/hf_writer.h"
+#include "io/hf/hf_writer.h"
 #include "io/output.h"
-#include "io/tools.h"
+#include "io/run/tools.h"
 #include "load/vocabulary.h"
 
 enum { PIECE_ELEMS = 4 << 20 };

@@ -14,9 +14,9 @@
 #include "convert/convert.h"
 #include "convert/own_gguf.h"
 #include "dtype/quantize.h"
-#include "io/gguf_writer.h"
+#include "io/gguf/gguf_writer.h"
 #include "io/output.h"
-#include "io/tgpt_v3_gguf.h"
+#include "io/tgpt/tgpt_v3_gguf.h"
 #include "load/vocabulary.h"
 #include "tok/tok_inside.h"
 

@@ -4,10 +4,10 @@
  * GPT-2.
  *
  * The byte GPT's tensors are read as f32 in the shapes that transformers' GPT-2 has
- * (io/safetensors.h): q, k and v side by side, linear layers as [in, out], which gguf.h calls
- * turned. Where tokens are bytes, the vocabulary is GPT-2's alphabet in the order of its bytes,
- * and there is nothing to merge; a model with a vocabulary has it, and all that stood in the file
- * that it began with, in its keys (load/keys.h).
+ * (io/safetensors/safetensors.h): q, k and v side by side, linear layers as [in, out], which gguf.h
+ * calls turned. Where tokens are bytes, the vocabulary is GPT-2's alphabet in the order of its
+ * bytes, and there is nothing to merge; a model with a vocabulary has it, and all that stood in the
+ * file that it began with, in its keys (load/keys.h).
  *
  *     tensors     of the byte GPT         add_tensors: renamed, parts put side by side
  *                 of another family       add_as_they_are
@@ -15,18 +15,18 @@
  *                 it keeps none           put_bytes: put_head, and 256 tokens
  *
  * Nothing is written: a tg_gguf comes out, whose tensors lie in one block of floats, and whoever
- * writes (gguf_out.c, io/gguf_writer.c) asks it as any other file. Strings and tables are in its
- * arena, the block is the caller's, and the run's file is closed again.
+ * writes (gguf_out.c, io/gguf/gguf_writer.c) asks it as any other file. Strings and tables are in
+ * its arena, the block is the caller's, and the run's file is closed again.
  *
  * The way back of each key is in model/metadata.c and in the family: what is put here is what is
  * read there.
  */
 #include "convert/own_gguf.h"
 
-#include "io/gguf_writer.h"
-#include "io/hf.h"
-#include "io/meta.h"
-#include "io/safetensors.h"
+#include "io/gguf/gguf_writer.h"
+#include "io/hf/hf.h"
+#include "io/run/meta.h"
+#include "io/safetensors/safetensors.h"
 #include "load/keys.h"
 #include "model/family.h"
 #include "tok/tok_inside.h"

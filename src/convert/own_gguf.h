@@ -6,8 +6,8 @@
 #define TG_CONVERT_OWN_GGUF_H
 
 #include "io/detect.h"
-#include "io/file.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
+#include "io/run/file.h"
 
 /* Tensors lie in *floats, which the caller frees after the tg_gguf; floats NULL: there are none. On
  * failure both are empty. */

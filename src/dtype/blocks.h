@@ -25,8 +25,9 @@
  *   MLX4        32      24     32    -8..7        f32                     f32
  *   MLX8        32      40     32    -128..127    f32                     f32
  *
- * The last two are not in GGUF files: it is how MLX's affine weights are read (io/gguf.h), with
- * their halves of a byte as in Q4_0, and q around 0: sums of q and of offsets then cancel less.
+ * The last two are not in GGUF files: it is how MLX's affine weights are read (io/gguf/gguf.h),
+ * with their halves of a byte as in Q4_0, and q around 0: sums of q and of offsets then cancel
+ * less.
  *
  * Products of scales are rounded once, to f32, as is w: these are the bits that the format's own
  * Python package gives.

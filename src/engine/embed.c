@@ -16,7 +16,7 @@
  */
 #include "engine/embed.h"
 
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -20,7 +20,7 @@
  * A file is read twice: nothing of the session changes before its checksum, its model and its
  * length have been found right.
  */
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "base/str.h"
 #include "engine/session.h"
 #include "io/output.h"

@@ -14,10 +14,10 @@
  * file that turns out to be broken.
  */
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "chat/chat.h"
 #include "inspect/inspect.h"
-#include "io/meta.h"
+#include "io/run/meta.h"
 #include "load/model_file.h"
 
 /* Bytes of a cache of so many positions with keys and values of this type, as sessions make it: a

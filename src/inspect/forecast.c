@@ -5,7 +5,7 @@
  * Memory is what will really be touched: flat arrays, the plans' block, the copy of the best
  * weights, and what the program itself takes.
  */
-#include "base/os.h"
+#include "base/os/os.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "training/train.h"

@@ -7,8 +7,8 @@
 #define TG_INSPECT_INSPECT_H
 
 #include "engine/session.h"
-#include "io/hf.h"
-#include "io/tgpt_v3_gguf.h"
+#include "io/hf/hf.h"
+#include "io/tgpt/tgpt_v3_gguf.h"
 #include "load/model_file.h"
 #include "training/train.h"
 

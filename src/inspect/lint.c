@@ -7,7 +7,7 @@
  */
 #include "training/text.h"
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "base/str.h"
 #include "base/time.h"
 

@@ -2,7 +2,7 @@
 /*
  * weights_check.c - is a file whole?
  *
- * Of a run io/file_check.c asks, after its history was read: in v3 a header that cannot be
+ * Of a run io/run/file_check.c asks, after its history was read: in v3 a header that cannot be
  * understood is damage. Of all other files the same questions are asked here in the same order.
  * Checksums come first, where the file has them (chunks of a .tinygpt file, members of a zip file):
  * a flipped bit is told as that, and not as the number that it made of a weight. Then every weight
@@ -11,7 +11,7 @@
 #include "base/math.h"
 #include "base/time.h"
 #include "inspect/inspect.h"
-#include "io/meta.h"
+#include "io/run/meta.h"
 
 /* A new buffer in the place of the old one; its content is lost. */
 static tg_status want_buffer(tg_weights_checking *c, const char *what, size_t bytes) {

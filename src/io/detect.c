@@ -4,10 +4,10 @@
  */
 #include "io/detect.h"
 
-#include "base/json.h"
-#include "base/os.h"
-#include "io/hf.h"
-#include "io/tgpt_v3_gguf.h"
+#include "base/codec/json.h"
+#include "base/os/os.h"
+#include "io/hf/hf.h"
+#include "io/tgpt/tgpt_v3_gguf.h"
 
 /* A GPT-2 of bytes with the exact gelu, as we write it; or something that says no type. */
 static bool is_of_bytes(const tg_json *root) {
@@ -18,8 +18,8 @@ static bool is_of_bytes(const tg_json *root) {
                      strcmp(vocab->u.text, "256") == 0 && act && tg_json_is(act, "gelu"));
 }
 
-/* Is the model of a folder of our own family, which io/safetensors.h reads? Without a config.json
- * only our own files can be opened. */
+/* Is the model of a folder of our own family, which io/safetensors/safetensors.h reads? Without a
+ * config.json only our own files can be opened. */
 static tg_status is_ours(tg_ctx *ctx, const char *folder, bool *ours) {
     tg_arena arena;
     tg_buf text;

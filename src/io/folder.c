@@ -18,7 +18,7 @@
  */
 #include "io/folder.h"
 
-#include "base/inflate.h"
+#include "base/codec/inflate.h"
 #include "base/time.h"
 
 enum { END_BYTES = 22, ENTRY_BYTES = 46, MEMBER_BYTES = 30, COMMENT_MAX = 65535 };

@@ -7,7 +7,7 @@
 #ifndef TG_IO_OUTPUT_H
 #define TG_IO_OUTPUT_H
 
-#include "base/os.h"
+#include "base/os/os.h"
 
 /* TG_OK: it may be written. *keep: there is something of the same kind, or by force of another,
  * which is to stay as path.prev, where nothing else may be then; may be NULL. */

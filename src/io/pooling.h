@@ -9,7 +9,7 @@
 #ifndef TG_IO_POOLING_H
 #define TG_IO_POOLING_H
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 enum {
 #define TG_POOLING(way, name, older, type) TG_POOLING_BY_##way,

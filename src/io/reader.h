@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/libc.h"
 #include "base/mem.h"
-#include "base/os.h"
+#include "base/os/os.h"
 
 /* Only the functions below change it. A zero-initialised reader is closed. */
 typedef struct tg_reader {

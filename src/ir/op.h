@@ -174,7 +174,7 @@ typedef struct tg_shader {
 
 /*
  * The same op once more, on one row, as phases of a kernel that runs a whole plan in one dispatch:
- * backend/webgpu/single.h has the rules, and single.wgsl what a phase may call.
+ * backend/webgpu/single/single.h has the rules, and single.wgsl what a phase may call.
  *
  * A phase is a function of WGSL, fn PHASE_call(p: u32, group: u32, lane: u32), all three uniform
  * but for lane. All workgroups call it. Operand k of the text is bind[k]. A piece of text that says

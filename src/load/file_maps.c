@@ -4,9 +4,9 @@
  *
  * Tables of floats whose rows are looked up, a few a token, and matrices of f16 and bf16 need not
  * be read, packed or copied: the file is mapped, and is read when a product asks for it
- * (ops/matmul/packed_rows.h). Other matrices are packed (packing.c), out of the map, which saves
- * the copy that reading would make: those of f32, multiplied with where they lie, had decoding at
- * 0.95 of the speed of packed ones in huge pages.
+ * (ops/matmul/packed/packed_rows.h). Other matrices are packed (packing.c), out of the map, which
+ * saves the copy that reading would make: those of f32, multiplied with where they lie, had
+ * decoding at 0.95 of the speed of packed ones in huge pages.
  *
  * So that memory need not hold all of it twice, what was packed is dropped from time to time: not
  * after each piece, as all processors are told. A map in which nothing stays goes with the packing.

@@ -12,8 +12,8 @@
 #include "load/weights.h"
 
 #include "base/time.h"
-#include "io/hf.h"
-#include "io/tgpt_v3_gguf.h"
+#include "io/hf/hf.h"
+#include "io/tgpt/tgpt_v3_gguf.h"
 
 /* Elements that are read between two looks at the clock. */
 enum { PIECE_ELEMS = 1 << 18 };

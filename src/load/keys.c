@@ -5,7 +5,7 @@
 #include "load/keys.h"
 
 #include "base/str.h"
-#include "io/gguf_writer.h"
+#include "io/gguf/gguf_writer.h"
 
 /* What goes into the bytes: values of the file, and those that it has in another form. */
 typedef struct gathering {

@@ -5,7 +5,7 @@
  *
  * In memory they are a tg_gguf without tensors, so that whoever asks a third-party model's file
  * asks a trained model in the same words; in a .tinygpt file they are the section KEYS, in the form
- * of a GGUF file's metadata (io/gguf.h), with keys of our own making:
+ * of a GGUF file's metadata (io/gguf/gguf.h), with keys of our own making:
  *
  *     tokenizer.huggingface.json   a tokenizer.json as it was (TG_GGUF_TOKENIZER_JSON)
  *     rope_freqs.weight            f32 [R/2], what a GGUF file has as a tensor of that name, as are
@@ -15,7 +15,7 @@
 #define TG_LOAD_KEYS_H
 
 #include "base/buf.h"
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 typedef struct tg_keys {
     tg_gguf g;

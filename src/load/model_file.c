@@ -8,7 +8,7 @@
  */
 #include "load/model_file.h"
 
-#include "io/hf.h"
+#include "io/hf/hf.h"
 
 static tg_status open_model(tg_ctx *ctx, tg_model_file *out) {
     TG_TRY(tg_gguf_open_any(ctx, out->folder, &out->gguf));

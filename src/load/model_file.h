@@ -12,7 +12,7 @@
 #define TG_LOAD_MODEL_FILE_H
 
 #include "io/detect.h"
-#include "io/file.h"
+#include "io/run/file.h"
 #include "load/keys.h"
 #include "model/tensors.h"
 

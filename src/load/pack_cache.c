@@ -4,8 +4,8 @@
  */
 #include "load/pack_cache.h"
 
-#include "base/crc.h"
-#include "base/sha256.h"
+#include "base/codec/crc.h"
+#include "base/codec/sha256.h"
 
 enum { HEAD_BYTES = 56, CRC_AT = 52, DATA_AT = 4096 };
 static const char magic[8] = "TGPACK1";

@@ -19,7 +19,7 @@
 #ifndef TG_LOAD_PACK_CACHE_H
 #define TG_LOAD_PACK_CACHE_H
 
-#include "base/os.h"
+#include "base/os/os.h"
 #include "io/detect.h"
 #include "load/weights.h"
 

@@ -11,10 +11,10 @@
  */
 #include "load/packing.h"
 
-#include "base/os.h"
+#include "base/os/os.h"
 #include "base/time.h"
-#include "io/hf.h"
-#include "io/tgpt_v3_gguf.h"
+#include "io/hf/hf.h"
+#include "io/tgpt/tgpt_v3_gguf.h"
 #include "load/pack_cache.h"
 #include "simd/pack.h"
 

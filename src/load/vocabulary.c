@@ -20,7 +20,7 @@
 #include "load/vocabulary.h"
 
 #include "io/detect.h"
-#include "io/hf.h"
+#include "io/hf/hf.h"
 
 /* Real ones reach 35 MB; what is larger is another file. */
 enum { JSON_LIMIT = 256 << 20 };
@@ -186,7 +186,7 @@ static tg_status add_key(const tg_gguf *g, const tg_tok *t, const char *key, id_
     return TG_OK;
 }
 
-/* Of a folder all that its files name (io/hf.c puts them there); in GGUF it is a key of
+/* Of a folder all that its files name (io/hf/hf.c puts them there); in GGUF it is a key of
  * Ollama's. */
 static tg_status add_list(const tg_gguf *g, id_list *l) {
     const char *const key = "tokenizer.ggml.eos_token_ids";

@@ -12,7 +12,7 @@
 #include "base/rng.h"
 #include "base/time.h"
 #include "io/detect.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 #include "load/packing.h"
 
 /* tg_weights_free takes a model at any stage: arena and block are valid when they are empty. */
@@ -217,7 +217,7 @@ tg_status tg_filling_go_on(tg_filling *f, tg_model *m, uint64_t seed, double dea
 #define LOAD_ELEMS ((uint64_t)1 << 18)
 
 /* The shapes of the byte GPT were held against its configuration when the file was opened
- * (io/file_table.c); those of other families are here. */
+ * (io/run/file_table.c); those of other families are here. */
 static tg_status find_tensor(tg_file *f, const tg_tensor_spec *t, const char *prefix,
                              const tg_file_tensor **out) {
     char name[160];

@@ -5,9 +5,9 @@
 #ifndef TG_LOAD_WEIGHTS_H
 #define TG_LOAD_WEIGHTS_H
 
-#include "base/os.h"
-#include "io/file.h"
-#include "io/tgpt.h"
+#include "base/os/os.h"
+#include "io/run/file.h"
+#include "io/tgpt/tgpt.h"
 #include "load/keys.h"
 #include "load/vocabulary.h"
 #include "model/net.h"
@@ -118,7 +118,7 @@ typedef struct tg_filling {
 tg_status tg_filling_go_on(tg_filling *f, tg_model *m, uint64_t seed, double deadline_ms);
 
 /* Copies the tensors of a file whose names begin with prefix ("" or "adam_m.") into a flat array of
- * the layout, and back: the reader that the writers of io/tgpt.h want. */
+ * the layout, and back: the reader that the writers of io/tgpt/tgpt.h want. */
 typedef struct tg_loading {
     size_t tensor;
     uint64_t first;

@@ -10,7 +10,7 @@
  * gelu is the exact one. S tells the two texts of a pair apart: there is one text here. Facts:
  * transformers' modeling_bert.
  */
-#include "io/hf.h"
+#include "io/hf/hf.h"
 #include "model/net.h"
 
 static tg_value *layer_of(tg_net *n, tg_value *x) {

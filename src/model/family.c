@@ -21,8 +21,8 @@
 
 #include "base/math.h"
 #include "base/str.h"
-#include "io/hf.h"
-#include "io/meta.h"
+#include "io/hf/hf.h"
+#include "io/run/meta.h"
 #include "ops/build.h"
 
 #define TG_FAMILY(symbol) extern const tg_family tg_family_##symbol;

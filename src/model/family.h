@@ -10,7 +10,7 @@
 #ifndef TG_MODEL_FAMILY_H
 #define TG_MODEL_FAMILY_H
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "ir/graph.h"
 #include "tinygpt.h"
 
@@ -124,8 +124,8 @@ typedef struct tg_family {
     const char *label;      /* what people call it, short: for lists */
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
-    /* transformers' names, sizes and options (io/hf.h), of each class that runs such models; NULL
-     * behind the last. */
+    /* transformers' names, sizes and options (io/hf/hf.h), of each class that runs such models;
+     * NULL behind the last. */
     const struct tg_hf_family *hf[TG_FAMILY_CLASSES];
     bool fresh;            /* can be made with fresh weights, and trained */
     bool bytes;            /* its tokens are bytes, so it has no vocabulary */

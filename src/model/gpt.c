@@ -12,7 +12,7 @@
  * modeling_gpt2). The gelu of tinygpt is the exact one, that of gpt2 the one by tanh, unless its
  * file says otherwise. Matrices of tinygpt lie as [in,out] (y = x W), in memory and in files alike.
  */
-#include "io/hf.h"
+#include "io/hf/hf.h"
 #include "model/net.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {

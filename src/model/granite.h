@@ -6,7 +6,7 @@
 #ifndef TG_MODEL_GRANITE_H
 #define TG_MODEL_GRANITE_H
 
-#include "io/hf.h"
+#include "io/hf/hf.h"
 
 /* Theirs and GGUF's, of which 1 is what is not said. */
 static const char *const tg_granite_scales[][2] = {

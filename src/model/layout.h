@@ -15,7 +15,7 @@
 #ifndef TG_MODEL_LAYOUT_H
 #define TG_MODEL_LAYOUT_H
 
-#include "io/manifest.h"
+#include "io/run/manifest.h"
 #include "model/family.h"
 
 /* A parameter as the graph sees it. */

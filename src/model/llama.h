@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * llama.h - what families have of Llama: its graph, and what transformers calls its parts, as rows
- * of a family's tables (io/hf.h).
+ * of a family's tables (io/hf/hf.h).
  */
 #ifndef TG_MODEL_LLAMA_H
 #define TG_MODEL_LLAMA_H
 
-#include "io/hf.h"
+#include "io/hf/hf.h"
 #include "model/net.h"
 
 /* tg_family.graph: see llama.c. */

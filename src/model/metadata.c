@@ -3,7 +3,7 @@
  * metadata.c - the sizes of a model out of the metadata of its file.
  *
  * Keys are those of llama.cpp, "<architecture>.<name>"; folders of transformers have them by now,
- * too (io/hf_config.c). What is read here is common to all families; each family's config() then
+ * too (io/hf/hf_config.c). What is read here is common to all families; each family's config() then
  * reads what is its own.
  *
  *     block_count, embedding_length, feed_forward_length         must be there
@@ -12,7 +12,7 @@
  *     layer_norm_epsilon, rope.*, scales                         have defaults
  *     vocabulary                                                 the rows of token_embd.weight
  *
- * The rule of io/hf_config.c holds here as well: every key that somebody looks for is marked
+ * The rule of io/hf/hf_config.c holds here as well: every key that somebody looks for is marked
  * (tg_gguf.asked), and one of the architecture that nobody knows is refused, since it may change
  * what the model computes. Shapes of tensors are not looked at, but for the embedding's: tensors.c
  * holds all of them against the sizes.

@@ -14,7 +14,7 @@
  * W_qkv has its three: the names in files are the parts' own. Facts: transformers'
  * modeling_modernbert.
  */
-#include "io/hf.h"
+#include "io/hf/hf.h"
 #include "model/net.h"
 
 static tg_value *encode(tg_net *n) {

@@ -11,7 +11,7 @@
  * GPT-2's words for sizes, or those of transformers' own class. Facts: Nomic's
  * modeling_hf_nomic_bert, transformers' modeling_nomic_bert.
  */
-#include "io/hf.h"
+#include "io/hf/hf.h"
 #include "model/net.h"
 
 static tg_value *encode(tg_net *n) {

@@ -6,7 +6,7 @@
  * They are constants of the ops' files, in a section of their own, whose bounds the linker knows.
  * There they are zeros until they come; an op's reference to them is the same before and after.
  */
-#include "base/os_wasm.h"
+#include "base/os/os_wasm.h"
 #include "io/reader.h"
 
 extern uint32_t __start_tg_cases[], __stop_tg_cases[]; /* names of the linker's making */

@@ -4,7 +4,7 @@
  */
 #include "runtime/job.h"
 
-#include "base/os_fp.h"
+#include "base/os/os_fp.h"
 #include "base/time.h"
 
 void *tg_job_make(tg_context *ctx, const tg_job_kind *kind, const void *bytes, size_t n_bytes) {

@@ -3,9 +3,10 @@
  * job.h - what a tg_job is inside: a call that is made in slices.
  *
  * The work itself is written as places and go_on functions, each beside what it works on
- * (tg_feeding in session.h, tg_saving in io/saving.h, ..): a struct that says how far it is, and a
- * function that goes on until a deadline. A job puts such a struct on the heap, says what must not
- * happen meanwhile, and answers to tg_job_poll. Blocking calls run the same functions to their end.
+ * (tg_feeding in session.h, tg_saving in io/run/saving.h, ..): a struct that says how far it is,
+ * and a function that goes on until a deadline. A job puts such a struct on the heap, says what
+ * must not happen meanwhile, and answers to tg_job_poll. Blocking calls run the same functions to
+ * their end.
  *
  *     new --poll--> PENDING --poll--> .. --poll--> OK, STOPPED or an error --poll--> the same
  *                      |                               |

@@ -6,9 +6,9 @@
 #include "runtime/runtime.h"
 
 #include "backend/cpu/cpu.h"
-#include "backend/webgpu/check_gpu.h"
+#include "backend/webgpu/device/check_gpu.h"
 #include "backend/webgpu/webgpu.h"
-#include "base/os.h"
+#include "base/os/os.h"
 #include "base/str.h"
 #include "base/time.h"
 #include "simd/cpu.h"

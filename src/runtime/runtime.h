@@ -10,7 +10,7 @@
 #include "backend/backend.h"
 #include "backend/cpu/check.h"
 #include "base/err.h"
-#include "base/os.h"
+#include "base/os/os.h"
 #include "base/thread.h"
 #include "tinygpt.h"
 

@@ -5,7 +5,7 @@
  */
 #include "tok/split.h"
 
-#include "tok/unicode.h"
+#include "tok/unicode/unicode.h"
 
 /* One character and where it ends; length 0: the text is over. */
 typedef struct at_char {

@@ -5,11 +5,11 @@
 #ifndef TG_TOK_TOK_INSIDE_H
 #define TG_TOK_TOK_INSIDE_H
 
-#include "tok/normal.h"
 #include "tok/split.h"
 #include "tok/tok.h"
 #include "tok/tok_table.h"
-#include "tok/unicode.h"
+#include "tok/unicode/normal.h"
+#include "tok/unicode/unicode.h"
 
 enum { TG_JOIN_BITS = 21, TG_LONGEST_PIECE = 1024 };
 

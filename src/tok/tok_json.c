@@ -20,7 +20,7 @@
  * Everything lies in the loader's arena, and strings in the parsed document there, until
  * tg_tok_new has made its tables; then all of it goes. tok_write.c is the way back.
  */
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "tok/tok_inside.h"
 
 /* Ids may leave gaps, but a huge one must not make a huge table. */

@@ -13,7 +13,7 @@
  * becomes a merge, in the order of the scores. Of two pieces of one score, SentencePiece merges the
  * leftmost first; a list of merges has to prefer one of them.
  */
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "base/sort.h"
 #include "tok/tok_inside.h"
 

@@ -8,8 +8,8 @@
  */
 #include "training/chats.h"
 
-#include "base/crc.h"
-#include "base/json.h"
+#include "base/codec/crc.h"
+#include "base/codec/json.h"
 #include "base/rng.h"
 
 /* A token that is to be predicted is kept as its complement, a negative number. */

@@ -6,7 +6,7 @@
  * then, what is trained (raw); everything else that decides what the next step computes is in its
  * JSON:
  *
- *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/meta.h)
+ *   "step" "train" "lossHistory" "finalLoss" "bestVal"     as every file has them (io/run/meta.h)
  *   "text": {"bytes", "mark", "crc", "trainBytes"}
  *                                  the text's identity: a resumed run must read the same one. crc
  *                                  is that of all bytes, of texts of up to 64 MB; trainBytes is

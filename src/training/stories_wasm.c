@@ -3,7 +3,7 @@
  * stories_wasm.c - the grammar of stories in a module is what its host fetched: a page that never
  * asks for a story does without these 300 KB.
  */
-#include "base/os_wasm.h"
+#include "base/os/os_wasm.h"
 #include "training/stories.h"
 
 static const char *grammar;

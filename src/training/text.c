@@ -8,7 +8,7 @@
  */
 #include "training/text.h"
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "base/rng.h"
 #include "base/time.h"
 #include "io/reader.h"

@@ -6,8 +6,8 @@
 #ifndef TG_TRAINING_TEXT_H
 #define TG_TRAINING_TEXT_H
 
-#include "base/os.h"
-#include "base/sha256.h"
+#include "base/codec/sha256.h"
+#include "base/os/os.h"
 #include "runtime/runtime.h"
 #include "tok/tok.h"
 

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """test_signals.py - interrupts, numbers that are not finite, and standard streams that are gone.
 
-How a run may end, and what must be on the disk then, is the table at the top of app/train_run.c.
+How a run may end, and what must be on the disk then, is the table at the top of app/train/train_run.c.
 """
 import json
 import math

@@ -4,7 +4,7 @@
  */
 #include "fuzz.h"
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 /* All strings of an array, which must end where the array ends. */
 static void walk_strings(const tg_gguf_value *v) {

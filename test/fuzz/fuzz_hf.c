@@ -9,7 +9,7 @@
  */
 #include "fuzz.h"
 
-#include "io/hf.h"
+#include "io/hf/hf.h"
 
 static void read_tensors(tg_ctx *ctx, const tg_gguf *g) {
     for (size_t i = 0; i < g->n_tensors; i++) {

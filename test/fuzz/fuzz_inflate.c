@@ -9,7 +9,7 @@
  */
 #include "fuzz.h"
 
-#include "base/inflate.h"
+#include "base/codec/inflate.h"
 #include "io/folder.h"
 
 enum { MOST = 1 << 16 };

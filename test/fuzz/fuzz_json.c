@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "base/json.h"
+#include "base/codec/json.h"
 
 /* The document once more, without recursion: nodes lie in the order of the text. */
 static void write_value(tg_json_writer *w, const tg_json *v) {

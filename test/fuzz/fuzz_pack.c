@@ -10,7 +10,7 @@
  */
 #include "fuzz_api.h"
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "io/reader.h"
 #include "load/pack_cache.h"
 #include "load/weights.h"

@@ -8,7 +8,7 @@
  */
 #include "fuzz_api.h"
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "io/reader.h"
 
 enum { CTX = 8, V = 256 };

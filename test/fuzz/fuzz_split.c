@@ -12,7 +12,7 @@
  */
 #include "fuzz.h"
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 enum { FILES = 3, FILE_BYTES = 512 };
 

@@ -5,7 +5,7 @@
  */
 #include "fuzz.h"
 
-#include "io/safetensors_head.h"
+#include "io/safetensors/safetensors_head.h"
 
 static void try_file(const uint8_t *data, size_t n) {
     tg_ctx ctx;

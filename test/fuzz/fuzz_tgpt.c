@@ -8,7 +8,7 @@
 #include "fuzz.h"
 
 #include "../unit/io_util.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 
 static void read_everything(tg_ctx *ctx, tg_file *f) {
     float piece[257]; /* odd, so that pieces begin anywhere within a block */

@@ -8,7 +8,7 @@
 
 #include "io_util.h"
 
-#include "base/os.h"
+#include "base/os/os.h"
 
 #include <setjmp.h>
 #include <unistd.h>

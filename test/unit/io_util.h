@@ -8,14 +8,14 @@
 
 #include "text_util.h"
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
+#include "base/codec/sha256.h"
 #include "base/err.h"
 #include "base/math.h"
-#include "base/sha256.h"
-#include "io/file.h"
-#include "io/meta.h"
-#include "io/tgpt.h"
-#include "io/tools.h"
+#include "io/run/file.h"
+#include "io/run/meta.h"
+#include "io/run/tools.h"
+#include "io/tgpt/tgpt.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * test_app_curve.c - loss curves: nothing leaves the frame, the shape is right, bad numbers and too
  * little to draw are harmless, and the picture is well-formed XML.
  */
-#include "curve.h"
-#include "format.h"
+#include "print/curve.h"
+#include "print/format.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "bench.h"
+#include "bench/bench.h"
 
 /* What is broken. */
 typedef enum fault {
@@ -150,7 +150,7 @@ static tg_status fake_measure_read(tg_context *ctx, size_t n_bytes, double *byte
 #define tg_measure_peak    fake_measure_peak
 #define tg_measure_read    fake_measure_read
 int tested_doctor(int argc, char **argv);
-#include "cmd_doctor.c"
+#include "commands/cmd_doctor.c"
 #include "doctor_run.c"
 
 /* --------------------------------------------------------------------------------------- findings

@@ -2,7 +2,7 @@
 /*
  * test_app_format.c - numbers and times as people read them, foreign text made harmless.
  */
-#include "format.h"
+#include "print/format.h"
 
 #include <math.h>
 #include <setjmp.h>

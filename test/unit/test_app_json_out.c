@@ -2,9 +2,9 @@
 /*
  * test_app_json_out.c - what the program prints as JSON, read back by the library's strict reader.
  */
-#include "json_out.h"
+#include "print/json_out.h"
 
-#include "base/json.h"
+#include "base/codec/json.h"
 
 #include <math.h>
 #include <setjmp.h>

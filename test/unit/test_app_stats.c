@@ -2,7 +2,7 @@
 /*
  * test_app_stats.c - medians and order-statistic intervals, against published ranks and by trial.
  */
-#include "stats.h"
+#include "print/stats.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,7 +2,7 @@
 /*
  * test_app_train_log.c - a log that is continued after a stop is that of a run without one.
  */
-#include "train_log.h"
+#include "train/train_log.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,7 +13,7 @@
 
 #include <cmocka.h>
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
 
 static const char *path = "test_app_train_log.jsonl";
 static const char *previous = "test_app_train_log.jsonl.prev";

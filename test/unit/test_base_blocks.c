@@ -3,7 +3,7 @@
  * test_base_blocks.c - every block type of GGUF against the format's own Python package, to the
  * bit: test/golden/blocks/sha256.txt, which tools/oracle/blocks.py has written.
  */
-#include "base/sha256.h"
+#include "base/codec/sha256.h"
 #include "dtype/packed.h"
 #include "simd/cpu.h"
 #include "simd/pack.h"

@@ -3,8 +3,8 @@
  * test_base_crc.c - CRC-32C and SHA-256: published answers, a bit-by-bit reference, and every way
  * of cutting the input into pieces.
  */
-#include "base/crc.h"
-#include "base/sha256.h"
+#include "base/codec/crc.h"
+#include "base/codec/sha256.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "base/inflate.h"
+#include "base/codec/inflate.h"
 
 static tg_status inflate(const uint8_t *in, size_t n_in, uint8_t *out, size_t n_out) {
     tg_ctx ctx;

@@ -3,7 +3,7 @@
  * test_base_json.c - what a strict reader must take and refuse, where it says the fault is, exact
  * numbers, lookups, every allocation failing, and the writer read back.
  */
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "base/math.h"
 #include "base/rng.h"
 #include "fail_alloc.h"

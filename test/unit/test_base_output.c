@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * test_base_output.c - folders that are saved as a whole, files that grow, files that were read,
- * and locks: base/os_posix_output.c, with every operation failing in turn.
+ * and locks: base/os/os_posix_output.c, with every operation failing in turn.
  */
-#include "base/os.h"
+#include "base/os/os.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -7,7 +7,7 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "base/os.h"
+#include "base/os/os.h"
 #include "base/thread.h"
 #include "fail_alloc.h"
 

@@ -7,8 +7,8 @@
 #include "nan.h"
 
 #include "inspect/inspect.h"
-#include "io/file.h"
-#include "io/tools.h"
+#include "io/run/file.h"
+#include "io/run/tools.h"
 
 static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };
 static const char *const SAVE = "build/test_ema.tinygpt", *const BEST = "build/test_ema.best";

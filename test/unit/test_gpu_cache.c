@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "backend/webgpu/gpu_cache.h"
+#include "backend/webgpu/device/gpu_cache.h"
 
 #define FOLDER     "build/test_gpu_cache"
 #define FILE_OF_IT FOLDER "/webgpu.cache"

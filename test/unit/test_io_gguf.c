@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 
 typedef struct file {
     uint8_t bytes[4096];

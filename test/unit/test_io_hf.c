@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "io/hf.h"
+#include "io/hf/hf.h"
 
 static char folder[64] = "/tmp/tghf-XXXXXX";
 static tg_ctx ctx;

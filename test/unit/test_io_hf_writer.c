@@ -12,7 +12,7 @@
 #include "base/math.h"
 #include "base/str.h"
 #include "fail_alloc.h"
-#include "io/hf_writer.h"
+#include "io/hf/hf_writer.h"
 #include "io/rope_llama3.h"
 
 enum { VALUES_MAX = 8, TENSORS_MAX = 4, FACTORS = 16 };

@@ -9,7 +9,7 @@
 
 #include "dtype/dtype.h"
 #include "fail_alloc.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 
 /* ---------------------------------------------------------------------------- files of our making
  */

@@ -4,7 +4,7 @@
  */
 #include "io_folder.h"
 
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "inspect/inspect.h"
 
 static int stop_at_once(void *user, const char *text, size_t n) {

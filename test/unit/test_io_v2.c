@@ -10,7 +10,7 @@
 
 #include "dtype/dtype.h"
 #include "fail_alloc.h"
-#include "io/quant.h"
+#include "io/run/quant.h"
 
 #include <setjmp.h>
 #include <unistd.h>

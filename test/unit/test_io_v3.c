@@ -9,7 +9,7 @@
 
 #include "dtype/dtype.h"
 #include "fail_alloc.h"
-#include "io/quant.h"
+#include "io/run/quant.h"
 
 /* 64 * 4096 parameters, so that the weights fill one chunk to the last byte. */
 static tg_model_config round_mebibyte(void) { return config_of(1, 64, 1, 3057); }

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "fail_alloc.h"
-#include "io/hf.h"
+#include "io/hf/hf.h"
 
 enum { LOCAL = 30, ENTRY = 46, END = 22, TENSORS = 100000 };
 enum { CONFIG, WEIGHTS, NOTE, N_MEMBERS };

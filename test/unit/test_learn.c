@@ -8,7 +8,7 @@
 #include "fail_alloc.h"
 
 #include "../golden/tok/vocabularies.h"
-#include "tok/learn.h"
+#include "tok/learn/learn.h"
 
 /* ------------------------------------------------------------------------------------ the text */
 

@@ -6,8 +6,8 @@
 #include "tinygpt.h"
 
 #include "backend/cpu/cpu.h"
-#include "base/os.h"
-#include "io/gguf_writer.h"
+#include "base/os/os.h"
+#include "io/gguf/gguf_writer.h"
 #include "load/packing.h"
 #include "load/weights.h"
 #include "ops/kernels.h"

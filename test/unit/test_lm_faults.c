@@ -6,7 +6,7 @@
  */
 #include "tinygpt.h"
 
-#include "base/os.h"
+#include "base/os/os.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 #include "engine_util.h"
 
 #include "base/math.h"
-#include "io/file.h"
+#include "io/run/file.h"
 #include "training/train.h"
 
 static const tg_model_config nano = { 2, 24, 3, 16, 256, 96 };

@@ -120,13 +120,13 @@ static int notify(int *word, unsigned most) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wattributes"
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#include "base/os_wasm.c"
+#include "base/os/os_wasm.c"
 #define hand_out file_hand_out
-#include "base/os_wasm_file.c"
+#include "base/os/os_wasm_file.c"
 #undef hand_out
 #define __asm__(text) _Static_assert(1, "not of this machine")
 #define naked         noinline
-#include "base/os_wasm_thread.c"
+#include "base/os/os_wasm_thread.c"
 #undef naked
 #undef __asm__
 #pragma GCC diagnostic pop

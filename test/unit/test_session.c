@@ -19,7 +19,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "engine/session.h"
 #include "fail_alloc.h"
 #include "io/reader.h"

@@ -7,7 +7,7 @@
  * data/stories.txt as stories.c does and need no luck: they see the rows that a text may never have
  * drawn.
  */
-#include "base/crc.h"
+#include "base/codec/crc.h"
 #include "base/libc.h"
 #include "training/stories.h"
 

@@ -4,8 +4,8 @@
  * failing memory, and the hold-back of unfinished characters.
  */
 #include "fail_alloc.h"
-#include "tok/normal.h"
 #include "tok/tok_inside.h"
+#include "tok/unicode/normal.h"
 #include "tok_util.h"
 
 #define TEXT(s) { s, sizeof(s) - 1 }

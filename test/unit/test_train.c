@@ -8,8 +8,8 @@
 #include "nan.h"
 
 #include "base/math.h"
-#include "io/file.h"
-#include "io/meta.h"
+#include "io/run/file.h"
+#include "io/run/meta.h"
 #include "training/schedule.h"
 #include "training/train.h"
 

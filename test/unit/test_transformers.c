@@ -10,7 +10,7 @@
 #include "text_util.h"
 
 #include "base/math.h"
-#include "io/safetensors.h"
+#include "io/safetensors/safetensors.h"
 
 #define FOLDER "test/golden/transformers/"
 enum { T = 8, V = 256 };

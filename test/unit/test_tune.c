@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#include "io/gguf.h"
+#include "io/gguf/gguf.h"
 #include "load/weights.h"
 #include "training/train.h"
 

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "base/buf.h"
-#include "base/json.h"
+#include "base/codec/json.h"
 #include "base/str.h"
 #include "tok/tok.h"
 

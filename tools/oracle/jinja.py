@@ -50,7 +50,7 @@ def reference(text, variables):
 
 class Driver:
     def __init__(self):
-        sources = [*TOP.glob("src/chat/jinja_*.c"), TOP / "src/tok/unicode.c", TOP / "tools/oracle/jinja_driver.c"]
+        sources = [*TOP.glob("src/chat/jinja_*.c"), TOP / "src/tok/unicode/unicode.c", TOP / "tools/oracle/jinja_driver.c"]
         sources += [p for p in TOP.glob("src/base/*.c") if "wasm" not in p.name]
         self.program = TOP / "build/oracle/jinja_driver"
         self.program.parent.mkdir(parents=True, exist_ok=True)

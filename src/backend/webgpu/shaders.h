@@ -5,7 +5,7 @@
 #ifndef TG_BACKEND_WEBGPU_SHADERS_H
 #define TG_BACKEND_WEBGPU_SHADERS_H
 
-#include "backend/webgpu/gpu.h"
+#include "backend/webgpu/device/gpu.h"
 #include "ir/op.h"
 
 /* Words of a step, and bytes of the scalars of a call as the shaders see them. */

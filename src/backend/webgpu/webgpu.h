@@ -6,9 +6,9 @@
 #define TG_BACKEND_WEBGPU_WEBGPU_H
 
 #include "backend/backend.h"
-#include "backend/webgpu/gpu.h"
-#include "backend/webgpu/gpu_tiles.h"
-#include "backend/webgpu/single.h"
+#include "backend/webgpu/device/gpu.h"
+#include "backend/webgpu/device/gpu_tiles.h"
+#include "backend/webgpu/single/single.h"
 
 /* Opens the best adapter. cpu, borrowed, runs the plans that the GPU cannot. Of the levers, those
  * that don't hold on the adapter are the backend's levers_off (gpu_self_test.h). */

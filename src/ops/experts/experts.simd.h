@@ -13,10 +13,10 @@
  * not the expert's is computed and dropped.
  */
 #include "ops/experts/experts_rules.h"
-#include "ops/matmul/packed_dx.h"
-#include "ops/matmul/packed_float.h"
-#include "ops/matmul/packed_int8.h"
-#include "ops/matmul/packed_rows.h"
+#include "ops/matmul/packed/packed_dx.h"
+#include "ops/matmul/packed/packed_float.h"
+#include "ops/matmul/packed/packed_int8.h"
+#include "ops/matmul/packed/packed_rows.h"
 #include "simd/cpu.h"
 
 enum { FEW_CHOICES = 32, UNIT_GROUPS = 8 };

@@ -28,10 +28,10 @@
 #include "ops/activation.h"
 #include "ops/build.h"
 #include "ops/matmul/matmul_grid.h"
-#include "ops/matmul/matmul_packed_shader.h"
 #include "ops/matmul/matmul_reference.h"
 #include "ops/matmul/matmul_rules.h"
 #include "ops/matmul/matmul_split.h"
+#include "ops/matmul/packed/matmul_packed_shader.h"
 #include "ops/packed_case.h"
 #include "ops/rules.h"
 
@@ -545,76 +545,76 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const common[] = {
-#include "ops/matmul/matmul_common.wgsl.h"
+#include "ops/matmul/shaders/matmul_common.wgsl.h"
 };
 static const char *const tile[] = {
-#include "ops/matmul/matmul_tile.wgsl.h"
+#include "ops/matmul/shaders/matmul_tile.wgsl.h"
 };
 static const char *const few[] = {
-#include "ops/matmul/matmul_few.wgsl.h"
+#include "ops/matmul/shaders/matmul_few.wgsl.h"
 };
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
 };
 static const char *const weights[] = {
-#include "ops/matmul/matmul_weights.wgsl.h"
+#include "ops/matmul/shaders/matmul_weights.wgsl.h"
 };
 static const char *const words[] = {
-#include "ops/matmul/matmul_words.wgsl.h"
+#include "ops/matmul/shaders/matmul_words.wgsl.h"
 };
 static const char *const four_words[] = {
-#include "ops/matmul/matmul_four_words.wgsl.h"
+#include "ops/matmul/shaders/matmul_four_words.wgsl.h"
 };
 static const char *const one_row[] = {
-#include "ops/matmul/matmul_one_row.wgsl.h"
+#include "ops/matmul/shaders/matmul_one_row.wgsl.h"
 };
 static const char *const one_row_floats[] = {
-#include "ops/matmul/matmul_one_row_floats.wgsl.h"
+#include "ops/matmul/shaders/matmul_one_row_floats.wgsl.h"
 };
 static const char *const one_row_int8[] = {
-#include "ops/matmul/matmul_one_row_int8.wgsl.h"
+#include "ops/matmul/shaders/matmul_one_row_int8.wgsl.h"
 };
 static const char *const values[] = {
-#include "ops/matmul/matmul_values.wgsl.h"
+#include "ops/matmul/shaders/matmul_values.wgsl.h"
 };
 static const char *const added[] = {
-#include "ops/matmul/matmul_added.wgsl.h"
+#include "ops/matmul/shaders/matmul_added.wgsl.h"
 };
 static const char *const packed_rows[] = {
 #include "ops/packed_rows.wgsl.h"
 };
 static const char *const packed[] = {
-#include "ops/matmul/matmul_packed.wgsl.h"
+#include "ops/matmul/shaders/matmul_packed.wgsl.h"
 };
 static const char *const packed_one[] = {
-#include "ops/matmul/matmul_packed_one.wgsl.h"
+#include "ops/matmul/shaders/matmul_packed_one.wgsl.h"
 };
 static const char *const packed_tile[] = {
-#include "ops/matmul/matmul_packed_tile.wgsl.h"
+#include "ops/matmul/shaders/matmul_packed_tile.wgsl.h"
 };
 static const char *const packed_dx[] = {
-#include "ops/matmul/matmul_packed_dx.wgsl.h"
+#include "ops/matmul/shaders/matmul_packed_dx.wgsl.h"
 };
 static const char *const right[] = {
-#include "ops/matmul/matmul_right.wgsl.h"
+#include "ops/matmul/shaders/matmul_right.wgsl.h"
 };
 static const char *const core[] = {
-#include "ops/matmul/matmul_core.wgsl.h"
+#include "ops/matmul/shaders/matmul_core.wgsl.h"
 };
 static const char *const operands[] = {
-#include "ops/matmul/matmul_ops.wgsl.h"
+#include "ops/matmul/shaders/matmul_ops.wgsl.h"
 };
 static const char *const finish[] = {
-#include "ops/matmul/matmul_finish.wgsl.h"
+#include "ops/matmul/shaders/matmul_finish.wgsl.h"
 };
 static const char *const whole[] = {
-#include "ops/matmul/matmul_whole.wgsl.h"
+#include "ops/matmul/shaders/matmul_whole.wgsl.h"
 };
 static const char *const parts[] = {
-#include "ops/matmul/matmul_parts.wgsl.h"
+#include "ops/matmul/shaders/matmul_parts.wgsl.h"
 };
 static const char *const gather[] = {
-#include "ops/matmul/matmul_gather.wgsl.h"
+#include "ops/matmul/shaders/matmul_gather.wgsl.h"
 };
 static sizes args_sizes(const tg_args *a) { return sizes_of(a->in_type, &a->attr); }
 
@@ -827,13 +827,13 @@ static const tg_shader shaders[] = {
  */
 
 static const char *const back[] = {
-#include "ops/matmul/matmul_back.wgsl.h"
+#include "ops/matmul/shaders/matmul_back.wgsl.h"
 };
 static const char *const back_finish[] = {
-#include "ops/matmul/matmul_back_finish.wgsl.h"
+#include "ops/matmul/shaders/matmul_back_finish.wgsl.h"
 };
 static const char *const back_gather[] = {
-#include "ops/matmul/matmul_back_gather.wgsl.h"
+#include "ops/matmul/shaders/matmul_back_gather.wgsl.h"
 };
 
 static bool joins(const tg_graph *g, const tg_node *dx, const tg_node *n, unsigned member) {

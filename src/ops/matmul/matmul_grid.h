@@ -7,7 +7,7 @@
 #ifndef TG_OPS_MATMUL_GRID_H
 #define TG_OPS_MATMUL_GRID_H
 
-#include "ops/matmul/matmul_packed_shader.h"
+#include "ops/matmul/packed/matmul_packed_shader.h"
 
 enum { MATMUL_GRID_TURNS = 8 };
 #define MATMUL_GRID_NORM (UINT32_C(1) << 31) /* of op.word */
@@ -16,10 +16,10 @@ static const char *const grid_blocks[] = {
 #include "ops/phase_blocks.wgsl.h"
 };
 static const char *const grid_once[] = {
-#include "ops/matmul/matmul_phase_once.wgsl.h"
+#include "ops/matmul/shaders/matmul_phase_once.wgsl.h"
 };
 static const char *const grid_phase[] = {
-#include "ops/matmul/matmul_phase.wgsl.h"
+#include "ops/matmul/shaders/matmul_phase.wgsl.h"
 };
 
 static inline size_t matmul_grid_row(const tg_args *a) {

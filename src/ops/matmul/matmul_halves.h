@@ -25,19 +25,19 @@ enum { HALVES_TILE = 128, HALVES_K = 32 };
 static size_t up(size_t n, size_t to) { return (n + to - 1) / to * to; }
 
 static const char *const padded[] = {
-#include "ops/matmul/matmul_padded.wgsl.h"
+#include "ops/matmul/shaders/matmul_padded.wgsl.h"
 };
 static const char *const halves[] = {
-#include "ops/matmul/matmul_halves.wgsl.h"
+#include "ops/matmul/shaders/matmul_halves.wgsl.h"
 };
 static const char *const float_halves[] = {
-#include "ops/matmul/matmul_float_halves.wgsl.h"
+#include "ops/matmul/shaders/matmul_float_halves.wgsl.h"
 };
 static const char *const packed_halves[] = {
-#include "ops/matmul/matmul_packed_halves.wgsl.h"
+#include "ops/matmul/shaders/matmul_packed_halves.wgsl.h"
 };
 static const char *const by_matrices[] = {
-#include "ops/matmul/matmul_matrices.wgsl.h"
+#include "ops/matmul/shaders/matmul_matrices.wgsl.h"
 };
 
 static size_t halves_elems(const tg_args *a) {

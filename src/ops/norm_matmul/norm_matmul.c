@@ -160,22 +160,22 @@ static const char *const wgsl[] = {
 #include "ops/norm_matmul/norm_matmul.wgsl.h"
 };
 static const char *const weights[] = {
-#include "ops/matmul/matmul_weights.wgsl.h"
+#include "ops/matmul/shaders/matmul_weights.wgsl.h"
 };
 static const char *const words[] = {
-#include "ops/matmul/matmul_words.wgsl.h"
+#include "ops/matmul/shaders/matmul_words.wgsl.h"
 };
 static const char *const four_words[] = {
-#include "ops/matmul/matmul_four_words.wgsl.h"
+#include "ops/matmul/shaders/matmul_four_words.wgsl.h"
 };
 static const char *const one_row[] = {
-#include "ops/matmul/matmul_one_row.wgsl.h"
+#include "ops/matmul/shaders/matmul_one_row.wgsl.h"
 };
 static const char *const one_row_floats[] = {
-#include "ops/matmul/matmul_one_row_floats.wgsl.h"
+#include "ops/matmul/shaders/matmul_one_row_floats.wgsl.h"
 };
 static const char *const one_row_int8[] = {
-#include "ops/matmul/matmul_one_row_int8.wgsl.h"
+#include "ops/matmul/shaders/matmul_one_row_int8.wgsl.h"
 };
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
@@ -184,7 +184,7 @@ static const char *const packed_rows[] = {
 #include "ops/packed_rows.wgsl.h"
 };
 static const char *const packed_one[] = {
-#include "ops/matmul/matmul_packed_one.wgsl.h"
+#include "ops/matmul/shaders/matmul_packed_one.wgsl.h"
 };
 /* rows_alone: each row is to have the bits that it has by itself, so it gets workgroups of its own.
  * Other products of several rows are no case for this op: absorb_norm makes none of them. */
@@ -242,9 +242,9 @@ static const tg_shader shaders[] = {
     NIBBLES_INT8(", rounded", fits_nibbles, TG_ONE_ROW_ANY),
 };
 
-/* In one dispatch with all other steps (backend/webgpu/single.h). There a is one row, always. The
- * bits say that inputs 1 to 5, b to b2, are states: weights, which are bound, and no values of the
- * plan. gain is one of them, in the place where matmul has a residual. */
+/* In one dispatch with all other steps (backend/webgpu/single/single.h). There a is one row,
+ * always. The bits say that inputs 1 to 5, b to b2, are states: weights, which are bound, and no
+ * values of the plan. gain is one of them, in the place where matmul has a residual. */
 static bool fits_grid(const tg_args *a) { return tg_type_rows(&a->in_type[MATMUL_A]) == 1; }
 static uint32_t grid_word(const tg_args *a) { return tg_packed_word(a) | MATMUL_GRID_NORM; }
 static const tg_grid grid = {

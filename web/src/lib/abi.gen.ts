@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
  * abi.gen.ts - the C interface as data: made by tools/gen_abi.py from include/tinygpt.h,
- * src/base/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
+ * src/base/os/os_wasm.h, gpu_js.h and src/api/callbacks_wasm.c. Do not edit: run `make gen`.
  *
  * Offsets and sizes come in pairs, for 32-bit and 64-bit pointers. Letters of calls,
  * result first: p pointer or size, i u int and unsigned, l L the same in 64 bits,

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * gguf_rows.c - rows of a tensor, wherever and however they lie (gguf.h: places).
+ */
+#include "io/gguf/gguf.h"
+
+/* Rows and bytes of one: all dimensions but the first count rows. */
+static uint64_t row_bytes_of(const tg_gguf_tensor *t) { return t->bytes / (t->elems / t->dim[0]); }
+
+/* A reader may be used by several threads once each has errors of its own. */
+static tg_status read_at(tg_ctx *ctx, const tg_reader *r, const tg_gguf_tensor *t, uint64_t offset,
+                         void *out, size_t n_bytes) {
+    tg_reader own = *r;
+    own.ctx = ctx;
+    return tg_read_at(&own, offset, t->name, out, n_bytes);
+}
+
+/* Column by column of the file: each has the wanted elements of one place in all rows.
+ * piece [n elements] */
+static tg_status read_turned(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                             uint8_t *out, uint8_t *piece) {
+    const size_t each = tg_dtype_table[t->type].bytes;
+    const uint64_t rows = t->elems / t->dim[0], cols = t->dim[0];
+    for (uint64_t c = 0; c < cols; c++) {
+        TG_TRY(read_at(ctx, &t->place->reader, t, t->offset + (c * rows + first) * each, piece,
+                       (size_t)n * each));
+        for (uint64_t r = 0; r < n; r++)
+            memcpy(out + (r * cols + c) * each, piece + r * each, each);
+    }
+    return TG_OK;
+}
+
+static void put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
+
+/* One row: q, scales and biases as MLX has them, to blocks of ours (blocks.h). q of eight bits gets
+ * a sign. */
+static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const float *scales,
+                           const float *biases, uint8_t *out) {
+    const tg_gguf_place *p = t->place;
+    for (uint64_t k = 0; k < t->dim[0]; k += 32, out += tg_dtype_table[t->type].bytes) {
+        const float scale = scales[k / p->group], bias = biases[k / p->group];
+        const uint8_t *from = q + k * p->bits / 8;
+        put_f32(out, scale);
+        if (p->bits == 8) {
+            put_f32(out + 4, bias + 128 * scale);
+            for (int i = 0; i < 32; i++) out[8 + i] = (uint8_t)(from[i] ^ 128);
+            continue;
+        }
+        put_f32(out + 4, bias + 8 * scale);
+        for (int i = 0; i < 16; i++) {
+            const int low = from[i / 2] >> (i % 2 * 4) & 15;
+            const int high = from[8 + i / 2] >> (i % 2 * 4) & 15;
+            out[8 + i] = (uint8_t)(low | high << 4);
+        }
+    }
+}
+
+/* Bytes of a row as it is stored: its q, and its scales or biases. */
+static size_t q_bytes_of(const tg_gguf_tensor *t) {
+    return (size_t)(t->dim[0] * t->place->bits / 8);
+}
+
+static size_t groups_of(const tg_gguf_tensor *t) { return (size_t)(t->dim[0] / t->place->group); }
+
+static size_t scale_bytes_of(const tg_gguf_tensor *t) {
+    return groups_of(t) * tg_dtype_table[t->place->stored_type].bytes;
+}
+
+/* scratch: scales and biases [groups] each, then bytes as they are stored. */
+static tg_status read_affine(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                             uint8_t *out, uint8_t *scratch) {
+    const tg_gguf_place *p = t->place;
+    const size_t groups = groups_of(t), q_bytes = q_bytes_of(t), scale_bytes = scale_bytes_of(t);
+    float *scales = (float *)(void *)scratch, *biases = scales + groups;
+    uint8_t *stored = (uint8_t *)(biases + groups), *q = stored + scale_bytes;
+    for (uint64_t r = first; r < first + n; r++) {
+        TG_TRY(
+            read_at(ctx, &p->scales, t, p->scales_offset + r * scale_bytes, stored, scale_bytes));
+        tg_block_to_f32_n(p->stored_type, scales, stored, groups);
+        TG_TRY(
+            read_at(ctx, &p->biases, t, p->biases_offset + r * scale_bytes, stored, scale_bytes));
+        tg_block_to_f32_n(p->stored_type, biases, stored, groups);
+        TG_TRY(read_at(ctx, &p->reader, t, t->offset + r * q_bytes, q, q_bytes));
+        convert_affine(t, q, scales, biases, out + (r - first) * row_bytes_of(t));
+    }
+    return TG_OK;
+}
+
+/* Vectors of floats, whose sum with 1 only f32 can hold. scratch: them, and as they are stored. */
+static tg_status read_gains(tg_ctx *ctx, const tg_gguf_tensor *t, uint8_t *out, uint8_t *scratch) {
+    const tg_dtype stored = t->place->stored_type;
+    const size_t n = (size_t)t->elems;
+    float *gains = (float *)(void *)scratch;
+    uint8_t *from = (uint8_t *)(gains + n);
+    TG_TRY(read_at(ctx, &t->place->reader, t, t->offset, from, n * tg_dtype_table[stored].bytes));
+    tg_block_to_f32_n(stored, gains, from, n);
+    for (size_t i = 0; i < n; i++) put_f32(out + 4 * i, gains[i] + 1);
+    return TG_OK;
+}
+
+/* Rows of one expert after the other. */
+static tg_status read_experts(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                              uint8_t *out) {
+    const uint64_t bytes = row_bytes_of(t), rows = t->dim[1];
+    while (n > 0) {
+        const tg_gguf_expert *e = &t->place->experts[first / rows];
+        const uint64_t at = first % rows, here = rows - at < n ? rows - at : n;
+        TG_TRY(read_at(ctx, &e->reader, t, e->offset + at * bytes, out, (size_t)(here * bytes)));
+        out += here * bytes;
+        first += here;
+        n -= here;
+    }
+    return TG_OK;
+}
+
+size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
+    const tg_gguf_place *p = t->place;
+    if (p && p->bits) return 2 * groups_of(t) * sizeof(float) + scale_bytes_of(t) + q_bytes_of(t);
+    if (p && p->turned) return (size_t)n * tg_dtype_table[t->type].bytes;
+    if (p && p->plus_one)
+        return (size_t)t->elems * (sizeof(float) + tg_dtype_table[p->stored_type].bytes);
+    return 0;
+}
+
+tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
+                                 uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch) {
+    const tg_gguf_place *p = t->place;
+    if (p && p->bits) return read_affine(ctx, t, first, n, out, scratch);
+    if (p && p->turned) return read_turned(ctx, t, first, n, out, scratch);
+    if (p && p->plus_one) return read_gains(ctx, t, out, scratch);
+    if (p && p->experts) return read_experts(ctx, t, first, n, out);
+    const uint64_t bytes = row_bytes_of(t);
+    return read_at(ctx, p ? &p->reader : &g->reader, t, t->offset + first * bytes, out,
+                   (size_t)(n * bytes));
+}
+
+tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                            uint8_t *out) {
+    const size_t room = tg_gguf_scratch_bytes(t, n);
+    uint8_t *scratch = room ? tg_alloc(&g->ctx->mem, room) : NULL;
+    if (room && !scratch) return tg_fail_memory(g->ctx, t->name, room);
+    const tg_status s = tg_gguf_read_rows_into(g->ctx, g, t, first, n, out, scratch);
+    tg_free(&g->ctx->mem, scratch, room);
+    return s;
+}
+
+const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t) {
+    const tg_gguf_place *p = t->place;
+    if (p && (p->turned || p->plus_one || p->bits || p->experts)) return NULL;
+    const tg_os_file *file = (p ? &p->reader : &g->reader)->file;
+    return file && tg_os_file_can_be_mapped(file) ? file : NULL;
+}
+
+const tg_os_file *tg_gguf_lies_plain(const tg_gguf *g, const tg_gguf_tensor *t) {
+    const tg_dtype_desc *d = &tg_dtype_table[t->type];
+    return d->cols == 1 && t->offset % d->bytes == 0 ? tg_gguf_lies_in_rows(g, t) : NULL;
+}
+
+const char *tg_gguf_format(const tg_gguf *g) {
+    return g->checks.crc     ? "tinygpt v3"
+           : g->hf           ? "safetensors"
+           : g->version == 2 ? "GGUF v2"
+                             : "GGUF v3";
+}
+
+const char *tg_gguf_kind(const tg_gguf *g) {
+    return g->checks.crc ? "tinygpt v3" : g->hf ? "safetensors" : "gguf";
+}
+
+tg_status tg_gguf_read_floats(const tg_gguf *g, const tg_gguf_tensor *t, uint8_t *buffer,
+                              float *out) {
+    TG_TRY(tg_gguf_read_rows(g, t, 0, t->elems / t->dim[0], buffer));
+    tg_block_to_f32_n(t->type, out, buffer, (size_t)t->elems);
+    return TG_OK;
+}
