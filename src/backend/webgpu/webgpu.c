@@ -32,13 +32,13 @@
  */
 #include "backend/webgpu/webgpu.h"
 
+#include "backend/webgpu/carry.h"
 #include "backend/webgpu/device/gpu_self_test.h"
 #include "backend/webgpu/device/gpu_slices.h"
 #include "backend/webgpu/device/submit_check.h"
 #include "backend/webgpu/device/submit_often.h"
-#include "backend/webgpu/single/carry.h"
-#include "backend/webgpu/single/merge.h"
-#include "backend/webgpu/single/mirrors.h"
+#include "backend/webgpu/merge.h"
+#include "backend/webgpu/mirrors.h"
 #include "backend/webgpu/single/single.h"
 #include "base/str.h"
 

@@ -2,7 +2,7 @@
 /*
  * merge.c - see merge.h.
  */
-#include "backend/webgpu/single/merge.h"
+#include "backend/webgpu/merge.h"
 
 /* Do the bytes of two values meet? */
 static bool values_meet(const tg_plan *plan, const tg_value *a, const tg_value *b) {

@@ -2,7 +2,7 @@
 /*
  * mirrors.c - see mirrors.h.
  */
-#include "backend/webgpu/single/mirrors.h"
+#include "backend/webgpu/mirrors.h"
 
 /* Copied at once; a queue keeps what it was given in memory of its own. */
 #define PIECE_BYTES ((size_t)32 << 20)

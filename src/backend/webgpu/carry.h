@@ -11,7 +11,7 @@
 #include "plan/plan.h"
 
 static const char *const carry_text[] = {
-#include "backend/webgpu/single/carry.wgsl.h"
+#include "backend/webgpu/carry.wgsl.h"
 };
 static const tg_shader carry = { .name = "carry",
                                  .pass = { { .entry = "main",
