@@ -288,7 +288,7 @@ wasm_flags          = --target=wasm$(wasm_bits) $(foreach w,$(wasm_words),$(WASM
 wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filter mt,$(wasm_words)),,alone),$(WASM_LINK_$(w))) \
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
-wasm_threads        = src/base/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
+wasm_threads        = src/base/os/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
 wasm_gpu            = $(patsubst %,src/backend/webgpu/device/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) untested)
 # What knows of no thread and of no ISA is the same in all builds that differ in these alone: it is
 # compiled once. (One with atomics that is missing in the first list, lld refuses.)
