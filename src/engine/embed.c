@@ -43,14 +43,23 @@ static tg_status build(tg_embedder *e) {
     return tg_weights_bind(e->model, &e->plan);
 }
 
-/* A plan of more rows, at least twice as many, in the place of one that a text does not fit into.
- */
-static tg_status grow(tg_embedder *e, size_t n) {
-    tg_graph_deinit(&e->graph);
+static void unbuild(tg_embedder *e) {
+    if (e->built) tg_graph_deinit(&e->graph);
     e->built = false;
     tg_runtime_block_free(e->ctx, &e->memory);
+}
+
+/* A plan of more rows, at least twice as many, in the place of one that a text does not fit into;
+ * where that failed there is none, until the next text asks for one of as many rows as before. */
+static tg_status grow(tg_embedder *e, size_t n) {
+    const int32_t rows = e->rows;
+    unbuild(e);
     while ((size_t)e->rows < n) e->rows *= 2;
-    return build(e);
+    const tg_status s = build(e);
+    if (s == TG_OK) return TG_OK;
+    unbuild(e);
+    e->rows = rows;
+    return s;
 }
 
 static bool encodes(const tg_model *model) {
@@ -167,8 +176,7 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
 void tg_embedder_close(tg_embedder *e) {
     if (!e) return;
     const tg_mem mem = e->ctx->err.mem;
-    if (e->built) tg_graph_deinit(&e->graph);
-    tg_runtime_block_free(e->ctx, &e->memory);
+    unbuild(e);
     tg_all_rows_deinit(&e->decoder);
     tg_pooler_deinit(&e->pooler);
     tg_buf_deinit(&e->text);
@@ -294,7 +302,8 @@ static tg_status encode_next(tg_embed_work *w) {
 static tg_status encode_batch(tg_embed_work *w, double deadline_ms) {
     while (w->held || w->next < w->n) {
         if (!w->held) TG_TRY(encode_next(w));
-        if (w->batch.n == 0 && w->ids.n > (size_t)w->e->rows) TG_TRY(grow(w->e, w->ids.n));
+        const bool fits = w->e->built && w->ids.n <= (size_t)w->e->rows;
+        if (w->batch.n == 0 && !fits) TG_TRY(grow(w->e, w->ids.n));
         if (!add_text(w->e, &w->batch, &w->ids)) break;
         w->held = false;
     }

@@ -277,8 +277,8 @@ static tg_status find_data(const tg_folder *f, const tg_folder_member *m, uint64
                    f->path, m->offset, m->name, m->packed_bytes);
 }
 
-/* Tensors that are stored are read where they lie, and checked by tg_folder_check alone: to
- * compare a CRC now would read gigabytes before the first token. */
+/* Tensors that are stored are read where they lie. Their CRCs are for tg_folder_check, which
+ * whoever loads all weights calls as well, and `info` does not: opening reads no gigabytes. */
 static tg_status open_member(tg_folder *f, const char *name, struct tg_folder_open *o,
                              tg_reader *out) {
     const tg_folder_member *m = find_member(f, name);

@@ -4,6 +4,7 @@
  */
 #include "io/pooling.h"
 
+#include "base/codec/json.h"
 #include "base/str.h"
 
 const tg_pooling_row tg_pooling_table[TG_POOLING_COUNT] = {
@@ -52,6 +53,19 @@ static const char *key_of(const char *architecture, const char *name, char out[1
     return out;
 }
 
+/* Whoever reads the list goes through it by the names of its members, which only an object has. */
+static tg_status want_object(const tg_gguf *g, const char *key, const tg_gguf_string *text) {
+    const tg_json *root;
+    tg_arena arena;
+    tg_arena_init(&arena, &g->ctx->mem);
+    tg_status s = tg_json_parse(g->ctx, &arena, key, text->bytes, text->n_bytes, NULL, &root);
+    if (s == TG_OK && tg_json_kind(root) != TG_JSON_OBJECT)
+        s = tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want an object of prompts by name, have %s",
+                    g->path, key, TG_JSON_SHOWN(root));
+    tg_arena_deinit(&arena);
+    return s;
+}
+
 /* Other types of llama.cpp's (no pooling, a rank) are no embedding: a decoder writes text as well
  * with them, so that only who embeds refuses them. */
 tg_status tg_embed_rules_read(const tg_gguf *g, const char *architecture, tg_embed_rules *out) {
@@ -66,6 +80,7 @@ tg_status tg_embed_rules_read(const tg_gguf *g, const char *architecture, tg_emb
     out->only = only != 0;
     TG_TRY(tg_gguf_get_string(g, key_of(architecture, "embedding_prompt", key), &out->prompt));
     TG_TRY(tg_gguf_get_string(g, key_of(architecture, "embedding_prompts", key), &out->prompts));
+    TG_TRY(want_object(g, key, &out->prompts));
     TG_TRY(tg_gguf_get_int(g, key_of(architecture, "embedding_tokens", key), 1, INT32_MAX,
                            &out->most_tok));
     TG_TRY(tg_gguf_get_string(g, key_of(architecture, "pooling_modes", key), &names));

@@ -24,7 +24,7 @@ typedef struct tg_model_file {
     /* Of a model's file all of it; of a run config, which is complete, elems and bytes, which its
      * weights take as floats. */
     tg_tensors table;
-    /* ---- */
+    /* For model_file.c alone. */
     tg_keys *keys; /* of a run */
     tg_arena arena;
     char folder[TG_GGUF_PATH_BYTES]; /* what was opened: path, or the folder that it stands for */

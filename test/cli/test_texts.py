@@ -8,6 +8,7 @@ The models are of one layer with random weights; their tokens are bytes and a fe
 import json
 import os
 import shutil
+import struct
 import zipfile
 
 from gguf_file import Gguf, alphabet
@@ -238,6 +239,25 @@ def encoders():
     expect(tinygpt("embed", "embeddinggemma", "a"), 2, "a bias", err=["2_Dense/config.json", "have bias true"])
     changed("embeddinggemma/2_Dense/config.json", bias=False, activation_function="torch.nn.modules.activation.Tanh")
     expect(tinygpt("embed", "embeddinggemma", "a"), 2, "a function", err="Tanh")
+    for key, value in ("in_features", "gone"), ("out_features", "gone"), ("in_features", 0), ("out_features", "x"):
+        unpacked("embeddinggemma")
+        changed("embeddinggemma/2_Dense/config.json", **{key: value})
+        expect(tinygpt("embed", "embeddinggemma", "a"), 2, f"{key} {value}", err=["2_Dense/config.json", key])
+    unpacked("embeddinggemma")
+    expect(tinygpt("info", "embeddinggemma"), 0, "its files", out="3 files")
+    shutil.copytree("embeddinggemma", "narrow")
+    for folder, shape, key in ("2_Dense", [24, 16], "out_features"), ("3_Dense", [16, 24], "in_features"):
+        changed(f"narrow/{folder}/config.json", **{key: 24})
+        head = json.dumps({"linear.weight": {"dtype": "F16", "shape": shape, "data_offsets": [0, 768]}}).encode()
+        write(f"narrow/{folder}/model.safetensors", struct.pack("<Q", len(head)) + head + bytes(768))
+    for pair in ("embeddinggemma", "narrow"), ("narrow", "embeddinggemma"):
+        expect(tinygpt("verify", *pair), 1, "matrices of other sizes", out="shape differs: ")
+    whole = read("e.gguf")
+    at = whole.index(b"embedding_prompts") + len(b"embedding_prompts") + 4
+    n, = struct.unpack_from("<Q", whole, at)
+    write("list.gguf", whole[:at + 8] + b"[\"a\"]".ljust(n) + whole[at + 8 + n:])
+    for args in ("embed", "list.gguf", "a"), ("convert", "list.gguf", "x", "--format", "safetensors"):
+        expect(tinygpt(*args), 2, "prompts without names", err="want an object of prompts")
     want = vectors("nomic", text)  # the words of Nomic's own files
     changed("nomic/config.json", n_embd=16, n_head=2, n_inner=32, n_layer=2, n_positions=8192, max_trained_positions=128,
             activation_function="swiglu", rotary_emb_base=1000, rotary_emb_fraction=1.0, rotary_emb_interleaved=False,

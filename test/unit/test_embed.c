@@ -4,7 +4,8 @@
  * bert.txt, made by tools/oracle/lm.py): each way of pooling, texts together and alone, long ones;
  * and of tiny decoders against sentence-transformers (embed_*, made by tools/oracle/embed.py).
  */
-#include "tinygpt.h"
+#include "engine/embed.h"
+#include "fail_alloc.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -347,6 +348,45 @@ static void no_head_no_text(void **state) {
     close_bert(x);
 }
 
+/* A plan that grows finds no memory: whatever is missing, the texts after it have their vectors. */
+static void growth_without_memory(void **state) {
+    (void)state;
+    const tg_embed_text small = { "a cat", 5 }, large = { "the cat and the dog and the cat", 31 };
+    const tg_embed_options o = tg_embed_options_default();
+    fixture good = open_bert("scalar"), x = { NULL, NULL };
+    float want[2][WIDTH], have[WIDTH];
+    embed(good, o, &small, 1, want[0]);
+    embed(good, o, &large, 1, want[1]);
+    close_bert(good);
+    test_alloc a = { .fail_at = 0 };
+    tg_context_options c = tg_context_options_default();
+    c.isa = "scalar";
+    c.threads = 1;
+    c.alloc = test_alloc_fn;
+    c.alloc_user = &a;
+    assert_int_equal(tg_context_new(&c, &x.ctx), TG_OK);
+    assert_int_equal(tg_model_open(x.ctx, "test/golden/lm/bert.zip", &x.model), TG_OK);
+    tg_status s = TG_E_MEMORY;
+    size_t n = 0;
+    while (s != TG_OK) {
+        tg_embedder *e;
+        assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_OK);
+        e->rows = 6; /* of 512 in its plan: the large text does not fit */
+        a.fail_at = a.requests + ++n;
+        s = tg_embedder_run(e, &large, 1, have);
+        a.fail_at = 0;
+        assert_true(s == TG_OK || s == TG_E_MEMORY);
+        if (s != TG_OK) assert_int_equal(tg_embedder_run(e, &small, 1, have), TG_OK);
+        assert_memory_equal(have, want[s == TG_OK], sizeof have);
+        assert_int_equal(tg_embedder_run(e, &large, 1, have), TG_OK);
+        assert_memory_equal(have, want[1], sizeof have);
+        tg_embedder_free(e);
+    }
+    assert_true(n > 10);
+    close_bert(x);
+    assert_int_equal(a.live_pieces, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_transformers),
@@ -357,6 +397,7 @@ int main(void) {
         cmocka_unit_test(decoders_together_and_alone),
         cmocka_unit_test(no_head_no_text),
         cmocka_unit_test(prompts),
+        cmocka_unit_test(growth_without_memory),
         cmocka_unit_test(encoders_together_and_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

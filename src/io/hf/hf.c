@@ -219,11 +219,6 @@ static tg_status put_template(opening *o, tg_hf_values *m) {
     return TG_OK;
 }
 
-static bool is_on(const tg_json *config, const char *key) {
-    const tg_json *on = tg_json_get(config, key);
-    return on && tg_json_kind(on) == TG_JSON_TRUE;
-}
-
 /* --------------------------------------------------------------------------------------- tensors
  */
 
@@ -599,7 +594,6 @@ static tg_status open_model_files(opening *o) {
                            o->g->path, (unsigned)v->offset);
         TG_TRY(open_file(o, v->u.text, false));
     }
-    o->g->n_files = o->n_heads;
     return TG_OK;
 }
 
@@ -619,6 +613,7 @@ static tg_status open_files(opening *o) {
             if (!t->name) return tg_fail_memory(o->g->ctx, o->g->path, 64);
         }
     }
+    o->g->n_files = o->n_heads;
     return TG_OK;
 }
 
@@ -689,7 +684,7 @@ static tg_status want_biases(const opening *o, const tg_json *config) {
     static const char *const said[][2] = { { "attention_bias", "blk.0.attn_output.bias" },
                                            { "mlp_bias", "blk.0.ffn_down.bias" } };
     for (size_t i = 0; i < 2 && o->family->says_biases; i++) {
-        if (is_on(config, said[i][0]) && !has_tensor(o, said[i][1]))
+        if (tg_hf_is_on(config, said[i][0]) && !has_tensor(o, said[i][1]))
             return tg_fail(o->g->ctx, TG_E_FORMAT,
                            "%s/config.json: %s: want biases, as it is true, "
                            "have none",

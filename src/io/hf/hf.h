@@ -85,20 +85,21 @@ typedef struct tg_hf_family {
                              they do not differ */
     bool query_scalar;    /* scores are divided by the root of query_pre_attn_scalar */
     bool first_sees_all;  /* of so many, the first does, and else the last */
-    const char *base_key, *local_key; /* config.json's words for rope_theta, for that of layers with
-                                         a window, */
-    const char *every_key;            /* and for the period of windows; NULL: the common ones */
-    bool both_ways;      /* an encoder of a decoder's class: use_bidirectional_attention is on */
-    bool local_rope;     /* layers with a window turn by a base of their own, and unstretched */
-    double local_base;   /* that, where config.json has none */
-    bool all_windowed;   /* all layers see the window, unless it is null */
-    bool longrope;       /* factors by the length of texts */
-    double part;         /* of a head, which turns where config.json does not say; 0: all does */
-    bool says_biases;    /* attention_bias and mlp_bias say what its layers have */
-    bool always_biases;  /* queries, keys and values have them */
-    int32_t still_every; /* of so many layers, the last does not turn; 0: all do */
-    double rope_base;    /* where config.json has none; 0: 1e4 */
-    bool encoder;        /* saved without the prefix; its texts begin with CLS and end with SEP */
+    /* config.json's words where they are not the common ones; NULL: they are. */
+    const char *base_key;  /* of rope_theta */
+    const char *local_key; /* of that of layers with a window */
+    const char *every_key; /* of the period of windows */
+    bool both_ways;        /* an encoder of a decoder's class: use_bidirectional_attention is on */
+    bool local_rope;       /* layers with a window turn by a base of their own, and unstretched */
+    double local_base;     /* that, where config.json has none */
+    bool all_windowed;     /* all layers see the window, unless it is null */
+    bool longrope;         /* factors by the length of texts */
+    double part;           /* of a head, which turns where config.json does not say; 0: all does */
+    bool says_biases;      /* attention_bias and mlp_bias say what its layers have */
+    bool always_biases;    /* queries, keys and values have them */
+    int32_t still_every;   /* of so many layers, the last does not turn; 0: all do */
+    double rope_base;      /* where config.json has none; 0: 1e4 */
+    bool encoder;          /* saved without the prefix; its texts begin with CLS and end with SEP */
     const char
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
@@ -153,6 +154,12 @@ tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, 
 
 /* A JSON file of the folder, which lives as long as g; *out is NULL where there is none. */
 tg_status tg_hf_read_json(tg_gguf *g, tg_folder *folder, const char *name, const tg_json **out);
+
+/* Does any of those files say true to it? */
+static inline bool tg_hf_is_on(const tg_json *config, const char *key) {
+    const tg_json *on = tg_json_get(config, key);
+    return on && tg_json_kind(on) == TG_JSON_TRUE;
+}
 
 /* How texts become vectors (hf_embed.c). */
 typedef struct tg_hf_embedding {

@@ -4,9 +4,9 @@
  *
  *     modules.json                         what a text's vector goes through, in this order
  *     1_Pooling/config.json                pooling_type, or pooling_modes
- *     2_Dense/, 3_Dense/config.json        dense_N_feat_in, dense_N_feat_out; hf.c opens the
- * matrices sentence_bert_config.json            embedding_tokens config_sentence_transformers.json
- * embedding_prompt, and embedding_prompts by name
+ *     2_Dense/, 3_Dense/config.json        dense_N_feat_in and _out; hf.c opens the matrices
+ *     sentence_bert_config.json            embedding_tokens
+ *     config_sentence_transformers.json    embedding_prompt; embedding_prompts, which have names
  *
  * Begin with tg_hf_put_embedding, last in this file; hf_writer.c is the way back.
  */
@@ -15,11 +15,6 @@
 #include "io/pooling.h"
 
 #include "base/str.h"
-
-static bool is_on(const tg_json *config, const char *key) {
-    const tg_json *on = tg_json_get(config, key);
-    return on && tg_json_kind(on) == TG_JSON_TRUE;
-}
 
 /* A member that counts tokens; 0: there is none, or, where that is endless, a number beyond all
  * counting. transformers writes 1e30 for a tokenizer without a limit. */
@@ -120,8 +115,13 @@ static tg_status put_dense(tg_hf_embedding *o, tg_hf_values *m, const char *fold
                        o->g->path, file, TG_JSON_SHOWN(bias), TG_JSON_SHOWN(act));
     o->dense[place] = folder;
     for (size_t i = 0; i < 2; i++) {
+        const tg_json *said;
         int64_t size = 0;
-        TG_TRY(tg_json_int64(o->g->ctx, tg_json_get(config, sides[i]), &size));
+        TG_TRY(tg_json_want(o->g->ctx, config, sides[i], TG_JSON_NUMBER, &said));
+        TG_TRY(tg_json_int64(o->g->ctx, said, &size));
+        if (size < 1)
+            return tg_fail(o->g->ctx, TG_E_FORMAT, "%s/%s: %s: want a size of 1 or more, have %s",
+                           o->g->path, file, sides[i], TG_JSON_SHOWN(said));
         tg_hf_put_int(m, keys[2 * place + i], size);
     }
     return TG_OK;
@@ -168,13 +168,13 @@ static tg_status read_ways(tg_hf_embedding *o, const char *file, const tg_json *
         int i = 0;
         while (i < TG_POOLING_COUNT && strcmp(v->key, tg_pooling_table[i].older) != 0) i++;
         if (i == TG_POOLING_COUNT && strncmp(v->key, "pooling_mode_", 13) == 0 &&
-            is_on(config, v->key))
+            tg_hf_is_on(config, v->key))
             return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
                            "%s/%s: %.60s: want a way of pooling that is known, have true",
                            o->g->path, file, v->key);
     }
     for (int i = 0; i < TG_POOLING_COUNT && !mode; i++)
-        if (is_on(config, tg_pooling_table[i].older)) ways->way[ways->n++] = (uint8_t)i;
+        if (tg_hf_is_on(config, tg_pooling_table[i].older)) ways->way[ways->n++] = (uint8_t)i;
     if (ways->n == 0) ways->way[ways->n++] = TG_POOLING_BY_MEAN;
     return TG_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * tools.c - compare and convert runs: whole operations on files for the command line.
+ * tools.c - compares runs, and converts them: for verify and convert, and for the page's downloads.
  *
  * They hold no tensor in memory, only pieces of PIECE_ELEMS elements, so they work on files that
  * are larger than memory. Text is built whole and handed out in one call: a receiver that stops in
