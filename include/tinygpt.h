@@ -1250,7 +1250,7 @@ typedef struct tg_output_rule {
 /* Whether such an output may take the place of what is at path. E_ARG says what is there; E_IO: it
  * is no regular file. */
 TG_API tg_status tg_output_check(tg_context *ctx, const char *path, const tg_output_rule *output);
-/* Outputs replace whatever is there, if `force`, but never what ctx reads from now on: E_ARG. */
+/* Outputs replace what is there, if `force`, but not what ctx reads after the last call: E_ARG. */
 TG_API tg_status tg_context_force(tg_context *ctx, bool force);
 /* Asked while the context writes a file, and while tg_model_convert compares; a non-zero answer
  * ends the call with TG_STOPPED, and nothing of it is left. NULL: never. */

@@ -422,12 +422,19 @@ static void remove_previous(const char *path, const struct stat *old) {
 }
 
 /* Of two runs that write one log the later one would take the name from the other; a FIFO or a
- * device is nobody's alone. */
-static tg_status lock(tg_context *ctx, const char *path, tg_lock **out) {
+ * device is nobody's alone. TensorBoard would read the lock of an event log as another log, so that
+ * is the lock of a name with one letter less: events.out.tfevent.1.lock. */
+static tg_status lock(tg_context *ctx, const char *path, tg_logform form, tg_lock **out) {
     struct stat info;
+    char name[4096];
     *out = NULL;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) return TG_OK;
-    return tg_lock_new(ctx, path, out);
+    if (form != TG_LOG_EVENTS || strlen(path) >= sizeof name) return tg_lock_new(ctx, path, out);
+    memcpy(name, path, strlen(path) + 1);
+    const size_t base = strrchr(name, '/') ? (size_t)(strrchr(name, '/') - name) : 0;
+    for (char *word; (word = strstr(name + base, "tfevents")) != NULL;)
+        memmove(word + 7, word + 8, strlen(word + 8) + 1);
+    return tg_lock_new(ctx, name, out);
 }
 
 /* Written anew beside the old one and published when it has what is kept: a log is never half cut.
@@ -439,7 +446,7 @@ tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_don
     const bool continued = steps_done > 0 && stat(path, &old) == 0;
     tg_lock *mine;
     *out = (tg_outfile) { .ctx = ctx };
-    tg_status s = lock(ctx, path, &mine);
+    tg_status s = lock(ctx, path, form, &mine);
     if (s != TG_OK) return s;
     s = open_by_rule(ctx, path, form, out);
     out->lock = mine;

@@ -118,6 +118,7 @@ bool tg_context_machine_failed(const tg_context *ctx) { return ctx && ctx->err.b
 tg_status tg_context_force(tg_context *ctx, bool force) {
     ENTER(ctx);
     ctx->err.files.force = force;
+    if (ctx->err.files.seen == &ctx->inputs) tg_os_seen_end(&ctx->err);
     if (!ctx->err.files.seen) tg_os_seen_begin(&ctx->err, &ctx->inputs);
     return TG_OK;
 }

@@ -15,6 +15,7 @@ const char *const tg_output_folder_names[] = {
     "tokenizer_config.json",
     "generation_config.json",
     "chat_template.jinja",
+    "chat_template.json",
     "special_tokens_map.json",
     "modules.json",
     "config_sentence_transformers.json",
@@ -110,9 +111,10 @@ static tg_status want_place(tg_ctx *ctx, const char *path, const tg_output_rule 
     uint64_t total;
     *keep = false;
     TG_TRY(tg_os_want_unseen(ctx, path));
+    /* Before the question whose lock it has: names of pipes in /dev/fd lead to no place. */
+    if (o->stream && tg_os_kind_of(path) == TG_OS_OTHER) return TG_OK;
     TG_TRY(tg_os_want_unlocked(ctx, path));
     if (tg_os_kind_of(path) == TG_OS_NONE) return TG_OK;
-    if (o->stream && tg_os_kind_of(path) == TG_OS_OTHER) return TG_OK;
     TG_TRY(look_unseen(ctx, path, bytes, &n, &total)); /* refuses what is no regular file */
     *keep = n > 0;
     if (is_right(o, bytes, n) || ctx->files.force) return TG_OK;

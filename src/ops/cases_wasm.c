@@ -15,15 +15,19 @@ tg_status tg_wasm_cases_set(const void *bytes, size_t n_bytes) {
     const uint8_t *p = bytes, *end = p + n_bytes;
     const size_t words = (size_t)(__stop_tg_cases - __start_tg_cases);
     if (n_bytes < 4 || tg_get_u32(p) != words) return TG_E_FORMAT; /* another build's */
-    size_t at = 0;
-    for (p += 4; end - p >= 4;) {
-        const size_t head = tg_get_u32(p), n = head >> 16;
-        p += 4;
-        at += head & 0xffff;
-        if (at > words || n > words - at || n > (size_t)(end - p) / 4) return TG_E_FORMAT;
-        memcpy(__start_tg_cases + at, p, 4 * n);
-        p += 4 * n;
-        at += n;
+    /* Twice: nothing is copied of what does not fit to its end. */
+    for (int copies = 0; copies < 2; copies++) {
+        size_t at = 0;
+        for (p = (const uint8_t *)bytes + 4; end - p >= 4;) {
+            const size_t head = tg_get_u32(p), n = head >> 16;
+            p += 4;
+            at += head & 0xffff;
+            if (at > words || n > words - at || n > (size_t)(end - p) / 4) return TG_E_FORMAT;
+            if (copies) memcpy(__start_tg_cases + at, p, 4 * n);
+            p += 4 * n;
+            at += n;
+        }
+        if (at != words || p != end) return TG_E_FORMAT;
     }
-    return at == words ? TG_OK : TG_E_FORMAT;
+    return TG_OK;
 }

@@ -212,6 +212,11 @@ def folders_are_swapped_as_a_whole():
     equal(contents("d.prev"), first, "the one before")
     expect(tinygpt("convert", os.path.join(LM, "llama"), "n", *form, "--dtype", "q8_0"), 2, "a type that is none")
     check(not os.path.exists("n"), "no empty folder is left")
+    shutil.copytree(os.path.join(LM, "llama"), "n")
+    write("n/chat_template.json", "{}")
+    for what in "a folder with all that goes along", "and over it":
+        expect(tinygpt("convert", "n", "o", *form), 0, what)
+    check("chat_template.json" in os.listdir("o"), "what goes along")
     equal([n for n in os.listdir(".") if ".tmp" in n], [], "no temporary files")
 
 
@@ -234,6 +239,13 @@ def devices_links_and_fifos():
     equal(r.returncode, 0, "a FIFO whose writer is slow")
     expect(tinygpt("corpus", "stories", "--bytes", "100", "--out", "/dev/null"), 0, "stories to nowhere")
     expect(train("--steps", "2", "--no-save", "--log", "/dev/null"), 0, "a log to nowhere")
+    stories = tinygpt("corpus", "stories", "--bytes", "100").out
+    for out in "/dev/stdout", "/dev/fd/1":
+        r = tinygpt("corpus", "stories", "--bytes", "100", "--out", out)
+        expect(r, 0, "stories to a pipe that has no other name")
+        check(r.out.startswith(stories), f"{out} has them")
+    r = train("--steps", "2", "--no-save", "--log", "/dev/stdout")
+    expect(r, 0, "a log to a pipe", out='"step":2')
     expect(tinygpt("convert", "a.tinygpt", "/dev/null"), 2, "a model to nowhere", err="/dev/null")
     check(stat.S_ISCHR(os.stat("/dev/null").st_mode), "/dev/null is a device still")
     expect(tinygpt("corpus", "stories", "--bytes", "100", "--out", "s.txt"), 0, "stories")

@@ -177,6 +177,7 @@ static void rows_of_csv(void **state) {
     fclose(older);
     assert_int_not_equal(tg_trainlog_begin(ctx, path, 1, &f), TG_OK);
     assert_non_null(strstr(tg_context_error(ctx), path));
+    tg_outfile_abort(&f);
     read_log();
     assert_string_equal(text, "step,loss,val,\n1,2,3,\n");
     unlink(path);
@@ -308,6 +309,8 @@ static void events_of_tensorboard(void **state) {
     tg_outfile f;
     event e;
     assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_OK);
+    assert_int_equal(access("events.out.tfevents.1.lock", F_OK), -1); /* which would be a log */
+    assert_int_equal(access("events.out.tfevent.1.lock", F_OK), 0);
     const tg_step_report bad = {
         .step = INT64_C(1) << 40, .loss = NAN, .val_loss = NAN, .lr = 0.5, .skipped = true
     };

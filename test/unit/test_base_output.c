@@ -7,12 +7,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -394,6 +396,22 @@ static void one_process_at_a_time(void **state) {
     assert_int_equal(count(""), 0);
 }
 
+/* A process of another container may have our number; and one that only asks is in nobody's way. */
+static void a_number_proves_nothing(void **state) {
+    (void)state;
+    char own[24];
+    snprintf(own, sizeof own, "%ld\n", (long)getpid());
+    put(at("run.lock"), own);
+    const int fd = open(at("run.lock"), O_RDONLY);
+    assert_int_equal(flock(fd, LOCK_EX), 0);
+    assert_int_equal(tg_os_want_unlocked(&ctx, at("run")), TG_E_IO);
+    tg_ctx_clear(&ctx);
+    assert_int_equal(flock(fd, LOCK_SH), 0);
+    assert_int_equal(tg_os_want_unlocked(&ctx, at("run")), TG_OK);
+    close(fd);
+    assert_int_equal(unlink(at("run.lock")), 0);
+}
+
 static void streams_are_not_waited_for(void **state) {
     (void)state;
     tg_os_stream *s;
@@ -418,6 +436,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(what_is_wrong_is_never_renamed, begin, end),
         cmocka_unit_test_setup_teardown(a_cancelled_save_leaves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(one_process_at_a_time, begin, end),
+        cmocka_unit_test_setup_teardown(a_number_proves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_run_has_its_files, begin, end),
         cmocka_unit_test_setup_teardown(streams_are_not_waited_for, begin, end),
     };

@@ -34,7 +34,8 @@ const char *tg_posix_kind_name(mode_t mode);
 void tg_posix_seen(tg_ctx *ctx, const struct stat *facts, bool own);
 
 typedef enum tg_posix_lock { TG_LOCK_TAKEN, TG_LOCK_HELD, TG_LOCK_UNSUPPORTED } tg_posix_lock;
-tg_posix_lock tg_posix_try_lock(int fd, const char *path);
+/* shared: others may have it so, too; all that a file needs that is open for reading, on NFS. */
+tg_posix_lock tg_posix_try_lock(int fd, const char *path, bool shared);
 
 /* For a save of path, which lies in folder: what dead saves of it left. */
 tg_status tg_posix_remove_leftovers(tg_ctx *ctx, const char *path, const char *folder);

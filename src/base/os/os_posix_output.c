@@ -18,6 +18,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { NAME_TRIES = 100 };
@@ -122,6 +123,7 @@ static long holder(int fd) {
 /* The locks that this process holds, by the numbers of their files: a full disk takes no text. */
 enum { LOCKS_MAX = 16 };
 static _Atomic uint64_t mine[LOCKS_MAX];
+static _Atomic bool some_unnoted; /* there have been more than that, once */
 
 static uint64_t key_of(int fd) {
     struct stat facts;
@@ -134,6 +136,7 @@ static void note_mine(uint64_t key) {
         uint64_t none = 0;
         if (atomic_compare_exchange_strong(&mine[i], &none, key)) return;
     }
+    atomic_store(&some_unnoted, true);
 }
 
 static void forget_mine(uint64_t key) {
@@ -143,12 +146,13 @@ static void forget_mine(uint64_t key) {
     }
 }
 
-/* Of more locks than there is room for, those that could not be noted are known by their text. */
+/* Of more locks than there is room for, those that could not be noted are known by their text. No
+ * others are: a process of another container may have our number. */
 static bool is_mine(int fd) {
     const uint64_t key = key_of(fd);
     for (unsigned i = 0; i < LOCKS_MAX; i++)
         if (key != 0 && atomic_load(&mine[i]) == key) return true;
-    return holder(fd) == (long)getpid();
+    return atomic_load(&some_unnoted) && holder(fd) == (long)getpid();
 }
 
 /* run: what of it the process works on, if path has a name that belongs to that. */
@@ -162,6 +166,16 @@ static tg_status held(tg_ctx *ctx, const char *path, const char *run, int fd) {
                    path, who, run);
 }
 
+/* Whoever only asks (want_one_unlocked) holds a lock for an instant, which a second try outlasts.
+ */
+static tg_posix_lock try_twice(int fd, const char *path) {
+    const struct timespec instant = { .tv_nsec = 5 * 1000 * 1000 };
+    const tg_posix_lock first = tg_posix_try_lock(fd, path, false);
+    if (first != TG_LOCK_HELD) return first;
+    (void)nanosleep(&instant, NULL);
+    return tg_posix_try_lock(fd, path, false);
+}
+
 /* TG_PENDING: its last holder removed the file between our opening and our lock. */
 static tg_status take_lock(tg_ctx *ctx, const char *path, tg_os_lock *lock) {
     struct stat here, there;
@@ -171,8 +185,7 @@ static tg_status take_lock(tg_ctx *ctx, const char *path, tg_os_lock *lock) {
     if (fstat(lock->fd, &here) || !S_ISREG(here.st_mode))
         return tg_fail(ctx, TG_E_IO, "%s: want the lock of a file, have something else",
                        lock->path);
-    if (tg_posix_try_lock(lock->fd, lock->path) == TG_LOCK_HELD)
-        return held(ctx, path, "it", lock->fd);
+    if (try_twice(lock->fd, lock->path) == TG_LOCK_HELD) return held(ctx, path, "it", lock->fd);
     if (stat(lock->path, &there) || here.st_ino != there.st_ino || here.st_dev != there.st_dev)
         return TG_PENDING;
     lock->key = key_of(lock->fd);
@@ -227,15 +240,15 @@ void tg_os_lock_free(tg_os_lock *lock) {
 }
 
 /* Is it locked by another process? The question holds the lock for an instant, of a file that a
- * killed process left. */
+ * killed process left: a shared one, which NFS gives of a file that is open for reading. */
 static tg_status want_one_unlocked(tg_ctx *ctx, const char *path, const char *run, const char *it) {
     char name[PATH_MAX];
     int error;
     if (snprintf(name, sizeof name, "%s.lock", run) >= (int)sizeof name) return TG_OK;
     const int fd = tg_posix_open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, &error);
-    if (fd < 0 && (error == ENOENT || error == ELOOP)) return TG_OK;
+    if (fd < 0 && (error == ENOENT || error == ENOTDIR || error == ELOOP)) return TG_OK;
     if (fd < 0) return tg_posix_fail(ctx, name, "to see whose lock it is", error);
-    const bool other = tg_posix_try_lock(fd, name) == TG_LOCK_HELD && !is_mine(fd);
+    const bool other = tg_posix_try_lock(fd, name, true) == TG_LOCK_HELD && !is_mine(fd);
     const tg_status s = other ? held(ctx, path, it, fd) : TG_OK;
     close(fd);
     return s;
@@ -365,7 +378,7 @@ static tg_status make_temp(tg_save_folder *f, unsigned n) {
         return tg_posix_fail(f->ctx, f->temp, "to open it", error);
     }
     struct stat facts;
-    if (tg_posix_try_lock(f->fd, f->temp) != TG_LOCK_HELD && fstat(f->fd, &facts) == 0 &&
+    if (tg_posix_try_lock(f->fd, f->temp, false) != TG_LOCK_HELD && fstat(f->fd, &facts) == 0 &&
         facts.st_nlink > 0)
         return TG_OK;
     close(f->fd); /* a cleaner was quicker */

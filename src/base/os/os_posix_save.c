@@ -54,11 +54,11 @@ struct tg_save {
 
 /* flock rather than fcntl: its lock belongs to the open file, so a second save of the same process
  * is kept out as well, and closing another descriptor of the file does not drop it. */
-tg_posix_lock tg_posix_try_lock(int fd, const char *path) {
+tg_posix_lock tg_posix_try_lock(int fd, const char *path, bool shared) {
     int error;
     do {
         error = tg_posix_fault("lock", path);
-        if (!error && flock(fd, LOCK_EX | LOCK_NB)) error = errno;
+        if (!error && flock(fd, (shared ? LOCK_SH : LOCK_EX) | LOCK_NB)) error = errno;
     } while (error == EINTR);
     return error == 0 ? TG_LOCK_TAKEN : error == EWOULDBLOCK ? TG_LOCK_HELD : TG_LOCK_UNSUPPORTED;
 }
@@ -70,7 +70,7 @@ tg_posix_lock tg_posix_try_lock(int fd, const char *path) {
 static bool temp_is_owned(const char *path, long pid) {
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
     if (fd < 0) return errno != ENOENT;
-    const tg_posix_lock answer = tg_posix_try_lock(fd, path);
+    const tg_posix_lock answer = tg_posix_try_lock(fd, path, false);
     close(fd);
     if (answer != TG_LOCK_UNSUPPORTED) return answer == TG_LOCK_HELD;
     return kill((pid_t)pid, 0) == 0 || errno != ESRCH;
@@ -241,7 +241,7 @@ static tg_status create_temp(tg_save *s, unsigned n) {
     struct stat facts;
     if (fstat(s->fd, &facts)) error = errno;
     const bool gone =
-        tg_posix_try_lock(s->fd, s->temp) == TG_LOCK_HELD || (!error && facts.st_nlink == 0);
+        tg_posix_try_lock(s->fd, s->temp, false) == TG_LOCK_HELD || (!error && facts.st_nlink == 0);
     if (gone) {
         close(s->fd);
         s->fd = -1;
