@@ -296,12 +296,10 @@ static int refuse_unknown(const tg_args *args, const char *arg, size_t length) {
     return tg_args_refuse(args, "no option %s", shown);
 }
 
-/* Files that grow, or are replaced when they are whole: no stream can be that. */
-static bool writes(const tg_option *o) {
-    static const char *const outputs[] = { "--out", "--log", "--svg" };
-    for (size_t i = 0; i < sizeof outputs / sizeof *outputs; i++)
-        if (strcmp(o->name, outputs[i]) == 0) return true;
-    return false;
+/* Outputs are files that grow, or are replaced when they are whole: no stream can be that. */
+static int refuse_stream(const tg_args *args, const char *name) {
+    return tg_args_refuse(args, "%s: want the name of a file, have -, which is standard output",
+                          name);
 }
 
 /* One option at argv[*at], with its value; moves *at to the last argument used. Both "--name value"
@@ -330,9 +328,7 @@ static int parse_option(tg_args *args, int argc, char **argv, int *at) {
         }
         text = argv[++*at];
     }
-    if (text && strcmp(text, "-") == 0 && writes(o))
-        return tg_args_refuse(args, "%s: want the name of a file, have -, which is standard output",
-                              o->name);
+    if (text && o->written && strcmp(text, "-") == 0) return refuse_stream(args, o->name);
     return store(args, o, values, text);
 }
 
@@ -387,6 +383,9 @@ int tg_args_parse(tg_args *args, int argc, char **argv) {
     if (args->n_pos < spec->pos_min) {
         return tg_args_refuse(args, "%s is missing", spec->pos[args->n_pos]);
     }
+    if (spec->pos_out && args->n_pos >= spec->pos_out &&
+        strcmp(args->pos[spec->pos_out - 1], "-") == 0)
+        return refuse_stream(args, spec->pos[spec->pos_out - 1]);
     return TG_ARGS_GO_ON;
 }
 

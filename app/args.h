@@ -56,6 +56,7 @@ typedef struct tg_option {
     bool above_low;    /* REAL: low itself is refused */
     bool hide_default; /* the help text says what happens without the option */
     bool hidden;       /* taken, but told nowhere: it means nothing to this command */
+    bool written;      /* PATH: an output, which - is no name of */
 } tg_option;
 
 /* offsetof, and a warning (an error here) when the field has not the type that the kind stores. */
@@ -121,6 +122,7 @@ typedef struct tg_command_spec {
     const char *about;                /* a paragraph */
     const char *pos[TG_ARGS_POS_MAX]; /* names of the positional arguments */
     size_t pos_min, pos_max;          /* how many are needed and allowed */
+    size_t pos_out;                   /* which is an output, from 1 on; 0: none */
     const char *examples;             /* lines, each "  train --data ..."; may be NULL */
     void (*more_help)(void);          /* prints what follows the options; may be NULL */
     unsigned uses;                    /* TG_USES_* */

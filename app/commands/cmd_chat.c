@@ -57,7 +57,8 @@ static const tg_option options[] = {
     TG_PATH(
         "--session", values, session, "FILE",
         "go on from this file, if it is there, and keep the conversation in it at the end, with "
-        "the model's state: nothing is read anew"),
+        "the model's state: nothing is read anew",
+        .written = true),
     TG_FLAG("--force", values, force, "let /save and --session replace files of other kinds"),
     TG_SAMPLING_OPTIONS(values),
     TG_LOGIT_OPTIONS(values),

@@ -47,6 +47,7 @@ static const tg_command_spec spec = {
     .pos = { "IN", "OUT" },
     .pos_min = 2,
     .pos_max = 2,
+    .pos_out = 2,
     .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n"
                 "  tinygpt convert run.tinygpt run.gguf --dtype q8_0\n"
                 "  tinygpt convert smollm2.gguf smollm2.tinygpt --dtype q4_k_m\n"

@@ -22,7 +22,8 @@ static const tg_option options[] = {
     TG_SIZE("--bytes", values, bytes, 1, INT64_MAX, "N",
             "length of the text; 500k, 2M and 1G work"),
     TG_SEED("--seed", values, seed, "S", "same seed, same stories"),
-    TG_PATH("--out", values, out, "FILE", "write there instead of to standard output"),
+    TG_PATH("--out", values, out, "FILE", "write there instead of to standard output",
+            .written = true),
     TG_FLAG("--force", values, force, "let --out replace a file that is not of the same stories"),
 };
 

@@ -43,7 +43,8 @@ static const tg_option train_options[] = {
     TG_TEXT("--kind", values, kind, "KIND",
             "bpe (default): pieces of words, over bytes; wordpiece: BERT's, lower case; chars: "
             "every character of the text"),
-    TG_PATH("--out", values, out, "FILE", "where it is written (default tokenizer.json)"),
+    TG_PATH("--out", values, out, "FILE", "where it is written (default tokenizer.json)",
+            .written = true),
     TG_FLAG("--force", values, force, "replace files of other kinds"),
 };
 

@@ -157,7 +157,8 @@ static const tg_option run_options[] = {
 
 static const tg_option show_options[] = {
     TG_PATH("--out", values, out, "FILE",
-            "where the run is saved (default: run.tinygpt, or the next free run-2.tinygpt)"),
+            "where the run is saved (default: run.tinygpt, or the next free run-2.tinygpt)",
+            .written = true),
     TG_INT("--save-every", values, save_every, 0, 1000000000, "N",
            "steps between saves; 0: at the end only (default: 500 steps or a minute)",
            .hide_default = true),
@@ -166,8 +167,10 @@ static const tg_option show_options[] = {
             "end the run when a save fails (default: warn and try again)"),
     TG_PATH("--log", values, log, "FILE",
             "one JSON line a step; CSV if FILE ends in .csv, for TensorBoard if it has tfevents "
-            "in its name; a resumed run continues it"),
-    TG_PATH("--svg", values, svg, "FILE", "picture of the loss curve (default: beside --out)"),
+            "in its name; a resumed run continues it",
+            .written = true),
+    TG_PATH("--svg", values, svg, "FILE", "picture of the loss curve (default: beside --out)",
+            .written = true),
     TG_INT("--sample-every", values, sample_every, 0, 1000000000, "N",
            "steps between samples; 0: none (default: a fifth of the run)", .hide_default = true),
     TG_TEXT("--sample-prompt", values, sample_prompt, "TEXT", "what the samples continue"),

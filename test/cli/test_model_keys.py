@@ -343,6 +343,9 @@ def what_is_no_model():
     refused("questions without an end", "eval", os.path.join(GOLDEN, "gpt2"), "--suite", "/dev/zero", err="have a device")
     for command in (("train", "--data", "t.txt"), ("corpus", "stories"), ("tokenize", "--train", "t.txt", "--kind", "chars")):
         refused(f"{command[0]} to -", *command, "--out", "-", err="--out: want the name of a file, have -, which is standard output")
+    gpt2 = os.path.join(GOLDEN, "gpt2")
+    refused("a conversation to -", "chat", gpt2, "--session", "-", err="--session: want the name of a file, have -")
+    refused("a model to -", "convert", gpt2, "-", err="OUT: want the name of a file, have -")
     refused("a pointer as questions", "eval", os.path.join(GOLDEN, "gpt2"), "--suite", "t.txt", err=("t.txt", "a pointer of git LFS"))
     for name in "model.safetensors", "tokenizer.json":
         path = folder("tune_llama.zip", "m")
