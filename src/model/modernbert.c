@@ -38,6 +38,7 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     c->window_every = 3;
     TG_TRY(tg_config_want_encoder(g, c));
+    TG_TRY(tg_config_want_int(g, c, "attention.sliding_window", 1 << 24, &c->window));
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 2, 1 << 24,
                            &c->window));
     TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),

@@ -344,6 +344,12 @@ static void says_what_fits_before_it_uploads(void **state) {
             fail_msg("%s", tg_context_error(ctx));
         assert_true(tg_gpu_written_bytes < 4096);
     }
+    /* All weights, and little more. */
+    const uint64_t weights = (uint64_t)model->layout.n_elems * sizeof(float);
+    tg_gpu_memory_bytes = weights + 2048;
+    tg_ctx_clear(&ctx->err);
+    assert_int_equal(tg_session_eval(s, &token, 1, &logits), TG_E_MEMORY);
+    if (!strstr(tg_context_error(ctx), "lower the context")) fail_msg("%s", tg_context_error(ctx));
     tg_gpu_memory_bytes = UINT64_MAX;
     tg_ctx_clear(&ctx->err);
     OK(ctx, tg_session_eval(s, &token, 1, &logits));

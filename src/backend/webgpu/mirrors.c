@@ -64,7 +64,10 @@ static tg_status make_mirrors(tg_mirrors *w, const tg_plan *plan, const bool *wr
     tg_mirror *m;
     TG_TRY(
         new_mirror(w, &m)); /* there is room for the first: from then on the list has the buffer */
-    TG_TRY(tg_gpu_buffer_new(w->gpu, plan->states[begin].value->name, bytes, false, &buffer));
+    const tg_status made =
+        tg_gpu_buffer_new(w->gpu, plan->states[begin].value->name, bytes, false, &buffer);
+    w->refused = made == TG_E_MEMORY && bytes <= tg_gpu_get_info(w->gpu)->max_buffer_bytes;
+    TG_TRY(made);
     for (size_t i = begin, at = 0; i < end; i++) {
         const tg_bound_state *s = &plan->states[i];
         if (!lacks_mirror(w, plan, written, i, which)) continue;
@@ -97,8 +100,10 @@ static tg_status reserve(tg_mirrors *w, const tg_plan *plan, const bool *written
     return TG_OK;
 }
 
-/* There was no memory for all: what was made now goes, and what would fit is said. */
-static tg_status say_what_fits(tg_mirrors *w, const tg_plan *plan, const bool *written) {
+/* The card had no memory for all: what was made now goes, and what would fit is said. has_weights:
+ * what is only read did fit. */
+static tg_status say_what_fits(tg_mirrors *w, const tg_plan *plan, const bool *written,
+                               bool has_weights) {
     uint64_t bytes[2] = { 0 }, elems = 0, room = 0;
     for (size_t i = 0; i < plan->n_states; i++) {
         const tg_mirror *m = tg_mirrors_find(w, plan->states[i].data);
@@ -110,7 +115,7 @@ static tg_status say_what_fits(tg_mirrors *w, const tg_plan *plan, const bool *w
         if (w->list[i].buffer && w->list[i].empty) tg_mirrors_free_one(w, &w->list[i]);
     const char *const adapter = tg_gpu_get_info(w->gpu)->adapter;
     tg_ctx_clear(w->ctx); /* of the buffer that was refused */
-    if (bytes[0] < room || elems == 0)
+    if (has_weights || elems == 0)
         return tg_fail(w->ctx, TG_E_MEMORY,
                        "GPU %s: want %" PRIu64 " bytes for what is only read and %" PRIu64
                        " for what a run writes (keys and values, moments), have room for %" PRIu64
@@ -127,9 +132,11 @@ static tg_status say_what_fits(tg_mirrors *w, const tg_plan *plan, const bool *w
 /* Memory for all comes first: what does not fit is said before anything is uploaded. A page learns
  * it later (settle of webgpu.c). */
 tg_status tg_mirrors_reserve(tg_mirrors *w, const tg_plan *plan, const bool *written) {
+    w->refused = false;
     tg_status s = reserve(w, plan, written, false);
-    if (s == TG_OK) s = reserve(w, plan, written, true);
-    if (s == TG_E_MEMORY && !tg_gpu_lost(w->gpu)) return say_what_fits(w, plan, written);
+    const bool has_weights = s == TG_OK;
+    if (has_weights) s = reserve(w, plan, written, true);
+    if (w->refused) return say_what_fits(w, plan, written, has_weights);
     TG_TRY(s);
     for (size_t i = 0; i < w->n; i++) {
         tg_mirror *m = &w->list[i];

@@ -36,6 +36,7 @@ typedef struct tg_mirrors {
     tg_gpu *gpu;
     tg_submit_check *submits;
     size_t most_bytes;
+    bool refused; /* the last buffer, for want of memory on the card */
     tg_mirror *list;
     size_t n;
 } tg_mirrors;

@@ -970,9 +970,11 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
         w->single =
             tg_single_rules_of(tg_gpu_get_info(w->gpu), levers & TG_LEVER_BIT(single_dispatch),
                                w->shaders.levers & TG_LEVER_BIT(subgroups));
-    if (!w->single.groups) w->shaders.levers &= ~TG_LEVER_BIT(single_dispatch);
+    /* Phases of one dispatch are in floats, and so is then what drafts are verified by. */
+    w->shaders.levers &=
+        w->single.groups ? ~TG_LEVER_BIT(int8_activations) : ~TG_LEVER_BIT(single_dispatch);
     w->levers = w->shaders.levers;
-    w->base.levers_off = levers & ~w->levers;
+    w->base.levers_off = levers & ~w->levers & ~tg_gpu_left_to_cpu;
     if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {
         tg_gpu_tiles_close(w->tiles);
         w->tiles = NULL;

@@ -507,7 +507,8 @@ TG_CASE_TABLE cases[] = {
     CASE_ACC(TN(13, 45, 24), 1),
     { .in = TN(61, 100, 530), .attr = { .i = { 1 } }, .tol = TOL_LONG, .acc = 1 },
     { .in = NN_ALL(13, 45, 24), .attr = { .i = { 0, TG_ACT_GELU_ERF, 1 } }, .tol = TOL, .acc = 1 },
-    /* one row on a GPU: eight rows a workgroup, 32 blocks at a time, 96 in its memory */
+    /* one row on a GPU: eight rows a workgroup, 32 blocks at a time, 96 in its memory, 128 in 8
+       bits */
     PACKED(Q4X16, 1, 9, 1056, 5e-5),
     PACKED(Q4MX16, 1, 7, 3104, 5e-5),
     PACKED(Q5X16, 1, 17, 2080, 5e-5),
@@ -542,6 +543,9 @@ TG_CASE_TABLE cases[] = {
       .attr = { .i = { 1 }, .f = { 0, 64 } },
       .prepare = prepare_scaling,
       .tol = TOL },
+    /* one row on a GPU in 8 bits: the second and the third time that its memory is filled */
+    PACKED(Q4X16, 1, 9, 4128, 1e-4),
+    PACKED(Q4MX16, 1, 7, 8224, 2e-4),
 };
 
 static const char *const common[] = {

@@ -111,9 +111,9 @@ static void prepare(const tg_args *a) {
 }
 
 /* One row, or rows one by one. Columns around a slice's turn of 32 blocks, and around the 3,072
- * that lie in a workgroup's memory at a time. Rows of b around the 8 and the 16 of a workgroup:
- * less, one more, a prime. Three matrices of one layout and of different ones, the last ones with a
- * bias over all their rows. */
+ * (4,096 in 8 bits) that lie in a workgroup's memory at a time. Rows of b around the 8 and the 16
+ * of a workgroup: less, one more, a prime. Three matrices of one layout and of different ones, the
+ * last ones with a bias over all their rows. */
 #define CASE_OF(b_, m, cols, alone, tol_)                                                          \
     { .in = { TG_T2(F32, m, cols), b_, TG_ABSENT, TG_T1(F32, cols) },                              \
       .attr = { .f = { 1e-5f } },                                                                  \
@@ -152,6 +152,8 @@ TG_CASE_TABLE cases[] = {
       .prepare = prepare,
       .rows_alone = true,
       .tol = 5e-5 },
+    ONE(Q4X16, 9, 4128, 2e-4),
+    ONE(Q4KX16, 5, 4352, 2e-4),
 };
 
 /* Pieces of the shaders: wgsl says how a is read and what becomes of a sum, the others are

@@ -12,6 +12,8 @@
 /* A case larger than that costs more than it shows. */
 enum { CASE_ELEMS = 16384 };
 
+const uint32_t tg_gpu_left_to_cpu = 0;
+
 static const char *const right[] = {
     "const SLOTS = 64u;\n",
 #include "ops/reduce_subgroups.wgsl.h"
@@ -158,31 +160,41 @@ static tg_status run_cases(self_test *g, changes_fn changes) {
     return s;
 }
 
-/* Is it one that multiplies by matrices, with levers that are on? */
-static bool is_new(const self_test *g, const tg_shader *s) {
-    return s->needs & TG_LEVER_BIT(subgroup_matrices) && !(s->needs & ~g->shaders->levers);
+/* The next shader of an op from *i on that needs the lever and is tried: of those that multiply by
+ * matrices each, of those that round rows the first, as the others are the same text with other
+ * constants. NULL: none is left. */
+static const tg_shader *next_new(const self_test *g, const tg_op_desc *d, tg_lever_id lever,
+                                 size_t *i) {
+    for (; *i < d->n_shaders; ++*i) {
+        const tg_shader *s = &d->shaders[*i];
+        if (!(s->needs >> lever & 1) || s->needs & ~g->shaders->levers) continue;
+        *i = lever == TG_LEVER_int8_activations ? d->n_shaders : *i + 1;
+        return s;
+    }
+    return NULL;
 }
 
 /* Each of them on a case of its own. */
-static tg_status try_matrices(self_test *g) {
+static tg_status try_new(self_test *g, tg_lever_id lever) {
     tg_status s = TG_OK;
     for (int op = 0; op < TG_OP_COUNT && s == TG_OK; op++)
-        for (size_t i = 0; i < tg_op_table[op]->n_shaders && s == TG_OK; i++) {
-            g->only = &tg_op_table[op]->shaders[i];
-            if (is_new(g, g->only)) s = run_case(g, op);
-        }
+        for (size_t i = 0; s == TG_OK && (g->only = next_new(g, tg_op_table[op], lever, &i));)
+            s = run_case(g, op);
     g->only = NULL;
     return s;
 }
 
-static tg_status compile_matrices(self_test *g) {
+static tg_status compile_new(self_test *g, tg_lever_id lever) {
     tg_status s = TG_OK;
+    const tg_shader *shader;
     for (int op = 0; op < TG_OP_COUNT; op++)
-        for (size_t i = 0; i < tg_op_table[op]->n_shaders && s == TG_OK; i++)
-            if (is_new(g, &tg_op_table[op]->shaders[i]))
-                s = tg_gpu_bench_compile(g->bench, &tg_op_table[op]->shaders[i]);
+        for (size_t i = 0; s == TG_OK && (shader = next_new(g, tg_op_table[op], lever, &i));)
+            s = tg_gpu_bench_compile(g->bench, shader);
     return s;
 }
+
+static tg_status try_matrices(self_test *g) { return try_new(g, TG_LEVER_subgroup_matrices); }
+static tg_status try_rounding(self_test *g) { return try_new(g, TG_LEVER_int8_activations); }
 
 static tg_status try_sums(self_test *g) { return run_cases(g, reduces); }
 static tg_status try_tiles(self_test *g) { return run_cases(g, has_tiles); }
@@ -250,7 +262,8 @@ static tg_status compile_all(self_test *g) {
     tg_ctx *ctx = g->shaders->ctx;
     tg_status s = tg_gpu_layer_compile(ctx, g->bench);
     if (s == TG_OK && g->shaders->levers & TG_LEVER_BIT(subgroups)) s = compile_cases(g, reduces);
-    if (s == TG_OK) s = compile_matrices(g);
+    if (s == TG_OK) s = compile_new(g, TG_LEVER_subgroup_matrices);
+    if (s == TG_OK) s = compile_new(g, TG_LEVER_int8_activations);
     if (s == TG_E_MEMORY) return s;
     bool all_made = s == TG_OK;
     while ((s = tg_gpu_settle(gpu)) != TG_OK) { /* which tells of one fault a time */
@@ -296,6 +309,7 @@ static tg_status try_all(self_test *g, bool tuned, bool *merges) {
     TG_TRY(try_lever(g, TG_LEVER_subgroups, try_sums));
     TG_TRY(try_lever(g, TG_LEVER_subgroup_matrices, try_matrices));
     turn_off_rounding(g);
+    TG_TRY(try_lever(g, TG_LEVER_int8_activations, try_rounding));
     return tuned ? try_lever(g, TG_LEVER_tuned_tiles, try_tiles) : TG_OK;
 }
 

@@ -30,6 +30,9 @@ const char *const *tg_gpu_reduce_subgroups(void);
     "fn as_vec4(v: Four) -> vec4<f32> { return vec4<f32>(v.x, v.y, v.z, v.w); }\n"
 const char *tg_gpu_fours(bool vec4, bool merged);
 
+/* Levers that a page turns off for its GPU, as nothing is tried there, while the CPU keeps them. */
+extern const uint32_t tg_gpu_left_to_cpu;
+
 /* tuned: there are tiles that were measured, which the rule would not take. The pipelines are the
  * cache's, so that plans find them there.
  * Takes the levers that don't hold on this GPU out of the cache's, says whether steps may be

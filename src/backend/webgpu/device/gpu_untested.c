@@ -7,6 +7,8 @@
 #include "backend/webgpu/device/gpu_tiles.h"
 #include "backend/webgpu/single/single.h"
 
+const uint32_t tg_gpu_left_to_cpu = TG_LEVER_BIT(int8_activations);
+
 const char *const *tg_gpu_reduce_subgroups(void) {
     static const char *const none[] = { NULL };
     return none;
@@ -21,7 +23,7 @@ tg_status tg_gpu_self_test(tg_shader_cache *shaders, bool tuned, bool *merges, c
                            size_t room) {
     (void)tuned, (void)why, (void)room;
     shaders->levers &= ~(TG_LEVER_BIT(subgroups) | TG_LEVER_BIT(subgroup_matrices) |
-                         TG_LEVER_BIT(f16_storage) | TG_LEVER_BIT(int8_activations));
+                         TG_LEVER_BIT(f16_storage) | tg_gpu_left_to_cpu);
     *merges = true;
     return TG_OK;
 }

@@ -19,13 +19,14 @@ static inline bool tg_packed_is_nibbles(const tg_args *a) {
     }
     return all;
 }
-/* One matrix, and of q4x16? Three of them? Loads that do not ask for that are quicker. */
+/* All matrices of q4x16: loads that do not ask for the layout are quicker. */
 static inline bool tg_packed_is_q4(const tg_args *a) {
     bool all = true;
     for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++)
         all = all && a->in_type[matmul_b[i]].layout == TG_PACK_Q4X16;
     return all;
 }
+/* There is one, so that loads do not ask for the matrix, either. */
 static inline bool tg_packed_is_lone_q4(const tg_args *a) {
     return tg_packed_is_q4(a) && !a->in_type[MATMUL_B1].n_dims && !a->in_type[MATMUL_B2].n_dims;
 }

@@ -19,7 +19,8 @@ fn most_of(x: vec4<f32>) -> u32 {
     let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
     return max(max(bits.x, bits.y), max(bits.z, bits.w));
 }
-// Four i of the tile, to nearest even: what is added leaves whole numbers in the lowest bits.
+// Four i of the tile, to nearest even: what is added leaves whole numbers in the lowest bits. A driver
+// may fuse the two, and round a tie otherwise than the CPU does.
 fn round_four(i: u32, x: vec4<f32>) {
     var most = 0u;
     for (var k = 0u; k < 8u; k++) { most = max(most, largest[i / 8u * 8u + k]); }
