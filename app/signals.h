@@ -16,7 +16,8 @@
 void tg_signals_install(void);
 
 /* For commands that have nothing to save: a signal ends them at once, and takes the temporary files
- * with it, and the file that was named last (NULL: none; borrowed). tg_app_open installs it; the
+ * with it, and the file that was named last (NULL: none; borrowed). A temporary folder stays with
+ * what it has, until the next save to the same place takes it away. tg_app_open installs it; the
  * others take its place. */
 void tg_signals_install_default(void);
 void tg_signals_drop(const char *path);

@@ -267,15 +267,25 @@ int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **
     return code;
 }
 
-tg_status tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok) {
+/* By the names that the library looks for in a template, or by those of built-in ones. */
+bool tg_talk_asks_date(const char *name, const tg_tokenizer *tok, bool *todays) {
+    const char *text = name ? name : tg_tokenizer_template(tok);
+    *todays = text && (strstr(text, "strftime_now") || strcmp(text, "llama3.2") == 0);
+    return !text || *todays || strstr(text, "date_string") || strcmp(text, "llama3.1") == 0;
+}
+
+tg_status tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok,
+                       bool quiet) {
+    bool todays;
     if (date) return tg_context_date(app->ctx, date);
     if (!tok) return TG_OK;
-    const char *text = name ? name : tg_tokenizer_template(tok);
-    if (!text || (!strstr(text, "strftime_now") && strcmp(text, "llama3.2") != 0)) return TG_OK;
+    (void)tg_talk_asks_date(name, tok, &todays);
+    if (!todays) return TG_OK;
     char today[16];
     const time_t now = time(NULL);
     struct tm t;
     if (!localtime_r(&now, &t) || strftime(today, sizeof today, "%Y-%m-%d", &t) == 0) return TG_OK;
-    fprintf(stderr, "note: the template writes today's date; --date %s keeps it\n", today);
+    if (!quiet)
+        fprintf(stderr, "note: the template writes today's date; --date %s keeps it\n", today);
     return tg_context_date(app->ctx, today);
 }

@@ -507,10 +507,10 @@ typedef struct tg_chats_info {
  * "messages" as tg_tokenizer_chat_json takes it. What the role "assistant" says is predicted, with
  * the token that ends it, all else is read alone. Each conversation is a row of its own, or several
  * where the template writes earlier turns anew; the order of an epoch follows from the run's seed.
- * template_name as for tg_tokenizer_chat; name is for messages, which say the line. Lines that
- * begin at val_from or behind it validate; 0: the last val_fraction of the rows. Nothing is
- * borrowed; info may be NULL. A template that asks gets tg_context_date's day, else that of the run
- * tok is of, else today's. E_FORMAT, E_DATA: a broken line, or no answer. Not in WebAssembly.
+ * template_name as for tg_tokenizer_chat; name is for messages, which say the line. Lines from
+ * val_from on validate; 0: the last val_fraction of the rows. Nothing is borrowed; info may be
+ * NULL. A template that asks gets tg_context_date's day, else that of tg_tokenizer_open's run, else
+ * today's. E_FORMAT, E_DATA: a broken line, or no answer. Not in WebAssembly.
  */
 TG_API tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok,
                                   const char *template_name, const char *name, const char *bytes,

@@ -504,7 +504,7 @@ static int open_chat(chat *c, const char *path) {
     const int found =
         tg_talk_template(c->app, c->v->template_name, &c->template_name, &c->template_text);
     if (found != TG_ARGS_GO_ON) return found;
-    tg_status s = tg_talk_date(c->app, c->v->date, c->template_name, NULL);
+    tg_status s = tg_talk_date(c->app, c->v->date, c->template_name, NULL, false);
     if (s != TG_OK) {
         tg_app_failed(c->app, c->app->ctx, s, TG_READING);
         return TG_EXIT_USAGE;
@@ -512,7 +512,7 @@ static int open_chat(chat *c, const char *path) {
     s = tg_model_open(c->app->ctx, path, &c->model);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
     c->tok = tg_model_tokenizer(c->model);
-    s = tg_talk_date(c->app, c->v->date, c->template_name, c->tok);
+    s = tg_talk_date(c->app, c->v->date, c->template_name, c->tok, false);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
     s = tg_tokenizer_ends(c->app->ctx, c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {

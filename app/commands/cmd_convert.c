@@ -69,6 +69,13 @@ static const struct {
     [INT4] = { [AUTO] = { TG_FILE_V2_INT4, "v2 int4" }, [V2] = { TG_FILE_V2_INT4, "v2 int4" } },
 };
 
+/* What a layout that is asked for may have; v3 of a model has all types of its tensors. */
+static const struct {
+    const char *name, *dtypes;
+} layouts[] = {
+    [V1] = { "v1", "f32" }, [V2] = { "v2", "f32, f16 or int4" }, [V3] = { "v3", "any but int4" }
+};
+
 static bool ends_with(const char *text, const char *end) {
     const size_t n = strlen(text), m = strlen(end);
     return n >= m && strcmp(text + n - m, end) == 0;
@@ -203,9 +210,10 @@ static int convert_any(tg_app *app, const char *in, const char *out, tg_file_kin
     return TG_EXIT_FAILED;
 }
 
-/* Any model in any form: GGUF and folders always, .tinygpt of all but the byte GPT, which alone has
- * the original's layouts, and of that in types which those lack. A file that cannot be read is told
- * by the conversion, but for a fault of the machine: an exit code. */
+/* *by_model: is IN converted as a model, by tg_model_convert, and not by the original's layouts?
+ * GGUF files and folders always are. A .tinygpt file is, unless it has a byte GPT in a type that
+ * those layouts have. A file that cannot be read is left to the conversion, which says why; only a
+ * fault of the machine ends it here, with an exit code. */
 static int choose_way(tg_app *app, const char *in, int format, int dtype, bool *by_model) {
     tg_model_config config;
     *by_model = format == GGUF || format == SAFETENSORS;
@@ -230,8 +238,10 @@ static int run(tg_app *app, const values *v, int format) {
     }
     if (!by_model && !layout)
         return tg_args_refuse(&app->args,
-                              "of the original's layouts v1 has f32, v2 has f32, f16 and int4: "
-                              "leave --format out, and name OUT .tinygpt or .gguf");
+                              "--format %s: want --dtype %s, have %s: leave --format out, and "
+                              "name OUT .tinygpt or .gguf",
+                              layouts[format].name, layouts[format].dtypes,
+                              v->dtype == INT4 ? "int4" : weights[v->dtype].name);
     /* Asked first, since the library would only find out after reading all of IN's header. */
     if (format != SAFETENSORS && !tg_app_can_write(out, why, sizeof why, &code)) {
         tg_app_error(app, "%s cannot be written: %s", out, why);

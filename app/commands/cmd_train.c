@@ -236,8 +236,8 @@ static const char *const fixed_by_from[] = { "--preset", "--layers", "--width", 
 static const char *const of_schedule[] = { "--lr",    "--schedule", "--warmup", "--min-lr",
                                            "--decay", "--hold-lr",  "--sweep" };
 
-/* Options of what another one turns off: they would do nothing, and nobody would notice. Without
- * validation a resumed run has none, either, which make_resumed says. */
+/* Options of what another one turns off: they would do nothing, and nobody would notice. Whether
+ * a resumed run validates is in its file: make_resumed asks it, once that is open. */
 static int check_useless(const tg_args *args, const values *v) {
     const bool validates = v->resume || v->val > 0 || v->val_data.n > 0;
     const struct {
@@ -744,7 +744,8 @@ static int make_resumed(tg_app *app, const values *v, parts *p, tg_train_options
     return check_room(app, v, &disk_only, p->files.out, disk_free);
 }
 
-/* Asked again, since only now it is known what was read: folders and parts of models, too. */
+/* The outputs are checked again: only now are all inputs known, among them the parts of a model
+ * that lies in several files or in a folder, and none may be overwritten. */
 static int want_unread(tg_app *app, const values *v, const files *f) {
     const tg_output_rule model = { .kind = TG_OUTPUT_MODEL };
     const bool same = v->resume && tg_app_same_file(v->resume, f->out);

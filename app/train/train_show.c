@@ -253,7 +253,7 @@ int tg_sampleblock_text(void *user, const char *bytes, size_t n_bytes) {
     return ferror(out->file) != 0;
 }
 
-/* An empty line below as above, and then the names of the wide again. */
+/* An empty line below as above, and then the names of the columns again. */
 void tg_sampleblock_end(tg_sampleblock *b) {
     FILE *f = b->show->app->out.file;
     fputs("\n\n", f);

@@ -17,7 +17,7 @@ struct tg_tokenizer {
     tg_chat_template chat; /* zeros: the file has none, or one that cannot be read */
     char *template_text;   /* of the file, terminated; NULL: none */
     size_t template_bytes;
-    int date[3]; /* of a run's conversations, for those who go on with it; zeros: none */
+    int date[3]; /* of a run's conversations; zeros: none, and always in a model's tokenizer */
 };
 
 /* From the metadata of a GGUF file, which n_tokens (0: any number) must agree with. *out stays NULL

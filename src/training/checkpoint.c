@@ -294,7 +294,7 @@ static tg_status read_rates(tg_trainer *t, const tg_json *run) {
         TG_TRY(tg_json_double(err, rate, &table.rate[table.n++]));
         v = rate;
     }
-    TG_TRY(tg_rates_check(err, "run.rates", &table));
+    if (tg_rates_check(err, "run.rates", &table) != TG_OK) return TG_E_FORMAT;
     t->rates = table;
     return TG_OK;
 }

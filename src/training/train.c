@@ -284,16 +284,19 @@ double tg_train_rate(const tg_trainer *t, int64_t step) {
     return t->rates.n ? tg_rates_at(&t->rates, step + 1) : tg_schedule_lr(&t->o, step);
 }
 
+/* A function and a table exclude each other: whichever was set last goes, also into saves. */
 void tg_train_set_rate(tg_trainer *t, tg_rate_fn rate, void *user) {
+    t->rates.n = 0;
     t->rate = rate;
     t->rate_user = user;
 }
 
-/* Without one, the run is as if there had never been rates of its own from here on. */
+/* An empty one is a decision for the options' schedule, about which no resume has to warn. */
 tg_status tg_train_set_rates(tg_trainer *t, const tg_rates *rates) {
     TG_TRY(tg_rates_check(&t->ctx->err, "rates", rates));
     t->rate = NULL;
     t->rates = *rates;
+    t->had_rate &= rates->n > 0;
     return TG_OK;
 }
 

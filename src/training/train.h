@@ -175,7 +175,7 @@ struct tg_trainer {
     tg_rate_fn rate; /* the caller's, in place of the options' schedule; or NULL */
     void *rate_user;
     tg_rates rates; /* the caller's table, where there is no function; n 0: none */
-    bool had_rate;  /* some step of the run had a rate of the caller's */
+    bool had_rate;  /* a step had a rate of the caller's, and no empty table came since */
 };
 
 /* "YYYY-MM-DD" of the conversations that a run's header tells of, as year, month and day; zeros

@@ -615,6 +615,11 @@ def dated_conversations(model):
     expect(plain, 2, "resumed with another template", err="another date: want 2026-02-03, have none")
     expect(tinygpt(*to, "--from", model, "--no-save", "--date", "2026-02-30"), 2, "no day", err="date: want YYYY-MM-DD")
     expect(tinygpt("train", "--data", text_file(), "--date", "2026-02-03"), 2, "a date for a text", err="jsonl")
+    dateless = tinygpt(*to[:-1], "plain.jinja", "--from", model, "--no-save", "--date", "2026-02-03")
+    expect(dateless, 2, "a date for a template that writes none", err="want a template that writes a date")
+    hushed = tinygpt(*to, "--from", model, "--steps", "1", "--no-save", "--quiet")
+    expect(hushed, 0, "today's date under --quiet")
+    check("note" not in hushed.errors, "is not said", hushed.errors)
 
 
 def conversations():

@@ -6,6 +6,7 @@
 
 #include "base/codec/json.h"
 #include "inspect/inspect.h"
+#include "io/run/meta.h"
 
 static int stop_at_once(void *user, const char *text, size_t n) {
     (void)user;
@@ -185,6 +186,23 @@ static void compares_what_a_run_depends_on(void **state) {
     }
 }
 
+/* Kinds of layers are too many for a message, which has the first that differs. */
+static void names_the_layer_that_differs(void **state) {
+    (void)state;
+    tg_model_config a = { .layers = 40 }, b;
+    char x[TG_NUMBER_BYTES], y[TG_NUMBER_BYTES];
+    memset(a.layer_kind, 'd', 40);
+    b = a;
+    assert_null(tg_meta_config_difference(&a, &b, x, y));
+    b.layer_kind[35] = 'a';
+    assert_string_equal(tg_meta_config_difference(&a, &b, x, y), "layerKind");
+    assert_string_equal(x, "d in layer 35");
+    assert_string_equal(y, "a in layer 35");
+    b = (tg_model_config) { .layers = 40 };
+    assert_non_null(tg_meta_config_difference(&a, &b, x, y));
+    assert_string_equal(y, "none in layer 0");
+}
+
 /* From v3 to v2: what the header has a place for goes over, moments included. */
 static void converts_to_v2(void **state) {
     (void)state;
@@ -248,6 +266,7 @@ int main(void) {
         cmocka_unit_test_teardown(describes_a_file, clear_folder),
         cmocka_unit_test_teardown(names_the_first_difference, clear_folder),
         cmocka_unit_test_teardown(compares_what_a_run_depends_on, clear_folder),
+        cmocka_unit_test(names_the_layer_that_differs),
         cmocka_unit_test_teardown(converts_to_v2, clear_folder),
         cmocka_unit_test_teardown(is_the_same_every_time, clear_folder),
     };

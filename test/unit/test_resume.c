@@ -442,7 +442,21 @@ static void a_table_of_rates(void **state) {
     assert_true(report.loss_hash == end.loss_hash);
     OK(ctx, tg_trainer_set_rates(t, NULL, NULL, 0));
     assert_int_equal(tg_trainer_rates(t, &step, &rate), 0);
+    OK(ctx, tg_trainer_save(t, SAVE));
     tg_trainer_free(t);
+    OK(ctx, tg_trainer_open(ctx, SAVE, run.text, 0, &t));
+    assert_int_equal(warnings, 0); /* nobody has to give rates that were taken away */
+    /* What is set last goes: a function takes the table's place, and none at all both's. */
+    run_of like = fresh(whole, &o);
+    rates r = { .like = like.trainer };
+    for (int given = 0; given < 2; given++) {
+        OK(ctx, tg_trainer_set_rates(t, steps, table, 3));
+        OK(ctx, tg_trainer_set_rate(t, given ? rate_of : NULL, &r));
+        assert_int_equal(tg_trainer_rates(t, &step, &rate), 0);
+        assert_true(tg_trainer_lr(t, 4) == tg_trainer_lr(like.trainer, 4));
+    }
+    tg_trainer_free(t);
+    end_run(&like);
     end_run(&run);
 }
 

@@ -352,8 +352,13 @@ const char *tg_meta_config_difference(const tg_model_config *a, const tg_model_c
         return config_fields[i].key;
     }
     if (memcmp(a->layer_kind, b->layer_kind, sizeof a->layer_kind) == 0) return NULL;
-    snprintf(value_a, TG_NUMBER_BYTES, "%.31s", a->layer_kind);
-    snprintf(value_b, TG_NUMBER_BYTES, "%.31s", b->layer_kind);
+    int layer = 0;
+    while (a->layer_kind[layer] == b->layer_kind[layer]) layer++;
+    for (int side = 0; side < 2; side++) {
+        const char kind = (side ? b : a)->layer_kind[layer];
+        snprintf(side ? value_b : value_a, TG_NUMBER_BYTES, "%.4s in layer %d",
+                 kind ? (const char[]) { kind, 0 } : "none", layer);
+    }
     return "layerKind";
 }
 
