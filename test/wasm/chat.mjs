@@ -70,6 +70,7 @@ function checkKernels(w, { ctx, call, out }, build) {
     same(`${build}: kernels without test cases`, check('rope'), UNSUPPORTED);
     same(`${build}: test cases of another module`, w.setCases(others), FORMAT);
     same(`${build}: test cases that are cut short`, w.setCases(w.cases.subarray(0, -4)), FORMAT);
+    same(`${build}: test cases and a byte`, w.setCases(Buffer.concat([w.cases, Buffer.alloc(1)])), FORMAT);
     same(`${build}: test cases`, w.setCases(w.cases), 0);
     for (const op of OPS) {
         let checks = 0;
