@@ -31,6 +31,7 @@
 #include "ops/matmul/matmul_reference.h"
 #include "ops/matmul/matmul_rules.h"
 #include "ops/matmul/matmul_split.h"
+#include "ops/matmul/packed/matmul_one_row.h"
 #include "ops/matmul/packed/matmul_packed_shader.h"
 #include "ops/packed_case.h"
 #include "ops/rules.h"
@@ -565,18 +566,6 @@ static const char *const weights[] = {
 };
 static const char *const words[] = {
 #include "ops/matmul/shaders/matmul_words.wgsl.h"
-};
-static const char *const four_words[] = {
-#include "ops/matmul/shaders/matmul_four_words.wgsl.h"
-};
-static const char *const one_row[] = {
-#include "ops/matmul/shaders/matmul_one_row.wgsl.h"
-};
-static const char *const one_row_floats[] = {
-#include "ops/matmul/shaders/matmul_one_row_floats.wgsl.h"
-};
-static const char *const one_row_int8[] = {
-#include "ops/matmul/shaders/matmul_one_row_int8.wgsl.h"
 };
 static const char *const values[] = {
 #include "ops/matmul/shaders/matmul_values.wgsl.h"

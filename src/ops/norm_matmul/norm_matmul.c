@@ -29,6 +29,7 @@
 #include "ops/matmul/matmul_grid.h"
 #include "ops/matmul/matmul_reference.h"
 #include "ops/matmul/matmul_rules.h"
+#include "ops/matmul/packed/matmul_one_row.h"
 #include "ops/packed_case.h"
 
 /* Columns are a multiple of 4, since the shaders read a and gain in fours; absorb_norm leaves other
@@ -166,18 +167,6 @@ static const char *const weights[] = {
 };
 static const char *const words[] = {
 #include "ops/matmul/shaders/matmul_words.wgsl.h"
-};
-static const char *const four_words[] = {
-#include "ops/matmul/shaders/matmul_four_words.wgsl.h"
-};
-static const char *const one_row[] = {
-#include "ops/matmul/shaders/matmul_one_row.wgsl.h"
-};
-static const char *const one_row_floats[] = {
-#include "ops/matmul/shaders/matmul_one_row_floats.wgsl.h"
-};
-static const char *const one_row_int8[] = {
-#include "ops/matmul/shaders/matmul_one_row_int8.wgsl.h"
 };
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
