@@ -232,16 +232,16 @@ static int run(tg_app *app, const values *v, int format) {
     bool by_model;
     int code = choose_way(app, in, format, v->dtype, &by_model);
     if (code != TG_ARGS_GO_ON) return code;
-    if (by_model && !weights[v->dtype].name) {
-        tg_app_error(app, "int4 exists in the v2 layout only");
+    if (!weights[v->dtype].name && (by_model || !layout)) {
+        tg_app_error(app, "int4 exists in the v2 layout only: leave --format out, and name OUT "
+                          ".tinygpt");
         return TG_EXIT_USAGE;
     }
     if (!by_model && !layout)
         return tg_args_refuse(&app->args,
                               "--format %s: want --dtype %s, have %s: leave --format out, and "
                               "name OUT .tinygpt or .gguf",
-                              layouts[format].name, layouts[format].dtypes,
-                              v->dtype == INT4 ? "int4" : weights[v->dtype].name);
+                              layouts[format].name, layouts[format].dtypes, weights[v->dtype].name);
     /* Asked first, since the library would only find out after reading all of IN's header. */
     if (format != SAFETENSORS && !tg_app_can_write(out, why, sizeof why, &code)) {
         tg_app_error(app, "%s cannot be written: %s", out, why);
