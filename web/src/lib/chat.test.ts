@@ -68,7 +68,7 @@ describe('a third-party model file', () => {
     const sizes = ['--layers', '2', '--width', '32', '--heads', '4', '--kv-heads', '2', '--ctx', '64'];
     execFileSync(resolve(build, 'tinygpt'), ['train', '--data', resolve(root, 'data/stories.txt'),
       '--family', 'llama', ...sizes, '--steps', '1', '--batch', '1', '--eval-windows', '1', '--quiet',
-      '--sample-every', '0', '--out', out]);
+      '--sample-every', '0', '--force', '--out', out]);
     const facts = await engine.modelFacts(pathToFileURL(out));
     expect(facts).toMatchObject({ family: 'llama', layers: 2, ctx: 64, vocab: 256 });
     const [cache] = facts.caches; // keys and values of 2 layers and 2 heads of 8
