@@ -32,7 +32,6 @@
 #include "ops/matmul/matmul_rules.h"
 #include "ops/matmul/matmul_split.h"
 #include "ops/matmul/packed/matmul_one_row.h"
-#include "ops/matmul/packed/matmul_packed_shader.h"
 #include "ops/packed_case.h"
 #include "ops/rules.h"
 
@@ -631,10 +630,6 @@ static size_t one_row_groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACKED_ONE_ROWS) * args_sizes(a).m;
 }
 static bool fits_nibbles(const tg_args *a) { return fits_one_row(a) && tg_packed_is_nibbles(a); }
-static bool fits_q4(const tg_args *a) { return fits_nibbles(a) && tg_packed_is_q4(a); }
-static bool fits_lone_q4(const tg_args *a) { return fits_nibbles(a) && tg_packed_is_lone_q4(a); }
-static size_t rows_8_groups(const tg_args *a) { return tg_packed_across(a, 8) * args_sizes(a).m; }
-static size_t rows_16_groups(const tg_args *a) { return tg_packed_across(a, 16) * args_sizes(a).m; }
 static size_t packed_groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACK_ROWS) * tg_shader_parts(args_sizes(a).m, 4);
 }
@@ -746,23 +741,9 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
                           TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
                 .groups = count } }
 
-/* matmul_one_row.wgsl; x is what f(a) is there: floats, or int8. */
-#define NIBBLES(x, rows, kind, fits_, constants_)                                                  \
-    .name = "four bits, one row, " #rows kind, .fits = fits_, .word = tg_packed_word,              \
-    .pass = { { .entry = "main",                                                                   \
-                .constants = constants_,                                                           \
-                .wgsl = { values, four_words, weights, added, packed_text, one_row_##x, one_row }, \
-                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
-                          TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
-                .groups = rows_##rows##_groups } }
-#define NIBBLES_INT8(kind, fits_, constants_)                                                      \
-    { .needs = TG_LEVER_BIT(int8_activations),                                                     \
-      .prefers = tg_packed_is_wide,                                                                \
-      NIBBLES(int8, 16, kind, fits_, TG_ONE_ROW_WIDE constants_) },                                \
-    {                                                                                              \
-        .needs = TG_LEVER_BIT(int8_activations),                                                   \
-        NIBBLES(int8, 8, kind, fits_, TG_ONE_ROW_NARROW constants_)                                \
-    }
+/* matmul_one_row.h */
+#define ONE_ROW_TEXTS values, four_words, weights, added, packed_text
+#define ONE_ROW_FOURS false
 
 #define PACKED_TILES(size, preferred)                                                              \
     {                                                                                              \
@@ -787,9 +768,7 @@ static const tg_shader shaders[] = {
                   .wgsl = { common, few },
                   .bind = BIND,
                   .groups = few_groups } } },
-    { .prefers = tg_packed_is_wide,
-      NIBBLES(floats, 16, "", fits_nibbles, TG_ONE_ROW_WIDE TG_ONE_ROW_ANY) },
-    { NIBBLES(floats, 8, "", fits_nibbles, TG_ONE_ROW_NARROW TG_ONE_ROW_ANY) },
+    NIBBLES_FLOATS,
     { .name = "packed, one row", .fits = fits_one_row, OF_WEIGHTS(packed_one, one_row_groups) },
     PACKED_TILES(64, packed_prefers_64),
     PACKED_TILES(32, packed_prefers_32),
@@ -808,9 +787,7 @@ static const tg_shader shaders[] = {
     HALVES(1, 0, 0),
     HALVES(2, 1, 1),
     PACKED_HALVES,
-    NIBBLES_INT8(", rounded, one q4x16", fits_lone_q4, TG_ONE_ROW_LONE_Q4),
-    NIBBLES_INT8(", rounded, q4x16", fits_q4, TG_ONE_ROW_Q4),
-    NIBBLES_INT8(", rounded", fits_nibbles, TG_ONE_ROW_ANY),
+    NIBBLES_ROUNDED,
 };
 
 /* ------------------------------------------------------------------------- back through a layer

@@ -188,37 +188,11 @@ static size_t groups(const tg_args *a) {
     return tg_packed_across(a, TG_PACKED_ONE_ROWS) * tg_type_rows(&a->in_type[MATMUL_A]);
 }
 static bool fits_nibbles(const tg_args *a) { return fits(a) && tg_packed_is_nibbles(a); }
-static bool fits_q4(const tg_args *a) { return fits_nibbles(a) && tg_packed_is_q4(a); }
-static bool fits_lone_q4(const tg_args *a) { return fits_nibbles(a) && tg_packed_is_lone_q4(a); }
-static size_t rows_8_groups(const tg_args *a) {
-    return tg_packed_across(a, 8) * tg_type_rows(&a->in_type[MATMUL_A]);
-}
-static size_t rows_16_groups(const tg_args *a) {
-    return tg_packed_across(a, 16) * tg_type_rows(&a->in_type[MATMUL_A]);
-}
-/* matmul_one_row.wgsl with 16 rows of b a workgroup, or 8, which its constants say. Both fit the
- * same arguments, so the first is taken where tg_packed_is_wide prefers it. */
-#define NIBBLES(x, rows, kind, fits_, constants_)                                                  \
-    .name = "four bits, one row, " #rows kind, .fits = fits_, .word = tg_packed_word,              \
-    .pass = { { .entry = "main",                                                                   \
-                .constants = constants_,                                                           \
-                .wgsl = { wgsl, four_words, weights, packed_text, one_row_##x, one_row },          \
-                .fours = true,                                                                     \
-                .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),              \
-                          TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },                          \
-                .groups = rows_##rows##_groups } }
-#define NIBBLES_INT8(kind, fits_, constants_)                                                      \
-    { .needs = TG_LEVER_BIT(int8_activations),                                                     \
-      .prefers = tg_packed_is_wide,                                                                \
-      NIBBLES(int8, 16, kind, fits_, TG_ONE_ROW_WIDE constants_) },                                \
-    {                                                                                              \
-        .needs = TG_LEVER_BIT(int8_activations),                                                   \
-        NIBBLES(int8, 8, kind, fits_, TG_ONE_ROW_NARROW constants_)                                \
-    }
+/* matmul_one_row.h */
+#define ONE_ROW_TEXTS wgsl, four_words, weights, packed_text
+#define ONE_ROW_FOURS true
 static const tg_shader shaders[] = {
-    { .prefers = tg_packed_is_wide,
-      NIBBLES(floats, 16, "", fits_nibbles, TG_ONE_ROW_WIDE TG_ONE_ROW_ANY) },
-    { NIBBLES(floats, 8, "", fits_nibbles, TG_ONE_ROW_NARROW TG_ONE_ROW_ANY) },
+    NIBBLES_FLOATS,
     { .name = "packed, rows one by one",
       .fits = fits,
       .word = tg_packed_word,
@@ -228,9 +202,7 @@ static const tg_shader shaders[] = {
                   .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
                             TG_BIND_IN(4), TG_BIND_IN(5), TG_BIND_OUT(0) },
                   .groups = groups } } },
-    NIBBLES_INT8(", rounded, one q4x16", fits_lone_q4, TG_ONE_ROW_LONE_Q4),
-    NIBBLES_INT8(", rounded, q4x16", fits_q4, TG_ONE_ROW_Q4),
-    NIBBLES_INT8(", rounded", fits_nibbles, TG_ONE_ROW_ANY),
+    NIBBLES_ROUNDED,
 };
 
 /* In one dispatch with all other steps (backend/webgpu/single/single.h). There a is one row,
