@@ -925,7 +925,7 @@ int tg_cmd_train(int argc, char **argv) {
     } else {
         code = prepare(&app, &v, &p, &o);
         if (code == TG_ARGS_GO_ON && v.resume)
-            code = tg_rates_resume(&app, p.trainer, v.rates, v.quiet);
+            code = tg_rates_resume(&app, p.trainer, v.rates ? &rates : NULL, v.quiet);
         if (code == TG_ARGS_GO_ON && v.rates)
             (void)tg_trainer_set_rates(p.trainer, rates.step, rates.rate, rates.n);
         if (code == TG_ARGS_GO_ON) code = run(&app, &v, &p, &o);

@@ -32,7 +32,7 @@ static bool parse(const char *text, tg_rate_table *out) {
 }
 
 int tg_rates_parse(const tg_args *args, const char *text, tg_rate_table *out) {
-    *out = (tg_rate_table) { .n = 0 };
+    *out = (tg_rate_table) { .text = text };
     if (parse(text, out)) return TG_ARGS_GO_ON;
     return tg_args_refuse(args,
                           "--rates: want STEP=RATE,.. with up to %d rising steps and rates of 0 to "
@@ -48,30 +48,27 @@ static void write_table(const int64_t *step, const double *rate, size_t n, char 
                                  step[i], rate[i]);
 }
 
-int tg_rates_resume(tg_app *app, tg_trainer *trainer, const char *text, bool quiet) {
+int tg_rates_resume(tg_app *app, tg_trainer *trainer, const tg_rate_table *asked, bool quiet) {
     const int64_t *step;
     const double *rate;
     const size_t n = tg_trainer_rates(trainer, &step, &rate);
-    tg_rate_table asked = { .n = 0 };
     char own[TG_RATES_MAX * 48] = "";
     write_table(step, rate, n, own, sizeof own);
-    if (!text && n && !quiet)
+    if (!asked && n && !quiet)
         fprintf(stderr, "the run goes on by its learning rates: --rates %s\n", own);
-    if (!text) return TG_ARGS_GO_ON;
+    if (!asked) return TG_ARGS_GO_ON;
     if (!n)
         tg_app_warn(app,
                     "the run's file has no table of rates: from step %" PRId64
                     " on they are those of --rates",
                     tg_trainer_steps_done(trainer) + 1);
     if (!n) return TG_ARGS_GO_ON;
-    const int code = tg_rates_parse(&app->args, text, &asked);
-    if (code != TG_ARGS_GO_ON) return code;
-    bool same = n == asked.n;
+    bool same = n == asked->n;
     for (size_t i = 0; same && i < n; i++)
-        same = step[i] == asked.step[i] && rate[i] == asked.rate[i];
+        same = step[i] == asked->step[i] && rate[i] == asked->rate[i];
     if (same) return TG_ARGS_GO_ON;
     return tg_args_refuse(&app->args,
                           "--rates cannot be changed by --resume: want %s, as the run has it, have "
                           "%s; --from starts a new run on its weights",
-                          own, text);
+                          own, asked->text);
 }

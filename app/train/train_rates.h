@@ -11,13 +11,14 @@
 typedef struct tg_rate_table {
     int64_t step[TG_RATES_MAX]; /* rising; 1 is the first of a run */
     double rate[TG_RATES_MAX];
-    size_t n; /* 0: none */
+    size_t n;         /* 0: none */
+    const char *text; /* as it was typed */
 } tg_rate_table;
 
 /* TG_ARGS_GO_ON, or an exit code after a message. */
 int tg_rates_parse(const tg_args *args, const char *text, tg_rate_table *out);
-/* A resumed run goes on by its table, which is said unless quiet. One that is given (text, or NULL)
- * has to be the same; to a run without it is new, which is said. */
-int tg_rates_resume(tg_app *app, tg_trainer *trainer, const char *text, bool quiet);
+/* A resumed run goes on by its table, which is said unless quiet. One that is asked for (NULL: none
+ * is) has to be the same; to a run without it is new, which is said. */
+int tg_rates_resume(tg_app *app, tg_trainer *trainer, const tg_rate_table *asked, bool quiet);
 
 #endif

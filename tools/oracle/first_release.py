@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """first_release.py - files that tinygpt 0.1.0 wrote, and what it computed from them.
 
-    git worktree add /tmp/first 9980dcd && make -C /tmp/first build lib
-    tools/oracle/first_release.py /tmp/first/build test/golden/first_release
+    git worktree add ../first 9980dcd && make -C ../first build lib
+    tools/oracle/first_release.py ../first/build test/golden/first_release
 
 9980dcd is the last commit of 0.1.0. What it wrote must open, go on and sample as it did there, for as
 long as there is a tinygpt: test_first_release.py and test_session.c look. expected.json has
