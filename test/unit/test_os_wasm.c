@@ -122,6 +122,7 @@ static int notify(int *word, unsigned most) {
 #pragma GCC diagnostic ignored "-Wunused-parameter"
 #include "base/os/os_wasm.c"
 #define hand_out file_hand_out
+#include "base/os/os_read_all.c"
 #include "base/os/os_wasm_file.c"
 #undef hand_out
 #define __asm__(text) _Static_assert(1, "not of this machine")

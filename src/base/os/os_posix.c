@@ -316,29 +316,6 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
     return TG_OK;
 }
 
-/* The size is checked before memory is asked for. */
-static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_bytes, tg_buf *out) {
-    if (file->bytes > max_bytes) {
-        return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %" PRIu64, file->path,
-                       max_bytes, file->bytes);
-    }
-    const size_t n_bytes = (size_t)file->bytes;
-    char *to = tg_buf_reserve(out, n_bytes);
-    if (!to) return tg_fail_memory(ctx, file->path, n_bytes);
-    TG_TRY(tg_os_file_read(ctx, file, 0, to, n_bytes));
-    to[n_bytes] = 0;
-    out->length += n_bytes;
-    return TG_OK;
-}
-
-tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out) {
-    tg_os_file *file;
-    TG_TRY(tg_os_file_open(ctx, path, &file));
-    const tg_status status = read_whole(ctx, file, max_bytes, out);
-    tg_os_file_close(file);
-    return status;
-}
-
 /* ------------------------------------------------------------------------------- paths, folders */
 
 tg_os_kind tg_os_kind_of(const char *path) {

@@ -138,27 +138,6 @@ tg_status tg_os_file_read(tg_ctx *ctx, const tg_os_file *file, uint64_t offset, 
 
 bool tg_os_any_thread_reads(void) { return false; }
 
-static tg_status read_whole(tg_ctx *ctx, const tg_os_file *file, size_t max_bytes, tg_buf *out) {
-    if (file->n_bytes > max_bytes)
-        return tg_fail(ctx, TG_E_FORMAT, "%s: want at most %zu bytes, have %" PRIu64, file->name,
-                       max_bytes, file->n_bytes);
-    const size_t n_bytes = (size_t)file->n_bytes;
-    char *data = tg_buf_reserve(out, n_bytes);
-    if (!data) return tg_fail_memory(ctx, file->name, n_bytes);
-    TG_TRY(tg_os_file_read(ctx, file, 0, data, n_bytes));
-    data[n_bytes] = 0;
-    out->length += n_bytes;
-    return TG_OK;
-}
-
-tg_status tg_os_read_all(tg_ctx *ctx, const char *path, size_t max_bytes, tg_buf *out) {
-    tg_os_file *file;
-    TG_TRY(tg_os_file_open(ctx, path, &file));
-    const tg_status status = read_whole(ctx, file, max_bytes, out);
-    tg_os_file_close(file);
-    return status;
-}
-
 /* --------------------------------------------------------------------------------------- saving */
 
 /* A call into JavaScript costs what copying some kilobytes does; a header is written in words. */
