@@ -276,14 +276,14 @@ static inline tg_value *tg_experts(tg_graph *g, tg_value *x, tg_value *ids, tg_v
     return TG_APPLY(g, experts, (&(tg_attr) { .i = { experts, own } }), x, ids, w, w1);
 }
 /* dx as x   in: dy, ids, w, w1   a: of the experts */
-static inline tg_value *tg_experts_dx(tg_graph *g, tg_value *dy, tg_value *ids,
+static inline tg_value *tg_experts_x_grad(tg_graph *g, tg_value *dy, tg_value *ids,
                                       tg_value *const w[2], const tg_attr *a) {
-    return TG_APPLY(g, experts_dx, a, dy, ids, w[0], w[1]);
+    return TG_APPLY(g, experts_x_grad, a, dy, ids, w[0], w[1]);
 }
 /* dw [E*N,K] of one matrix, which accumulates   in: dy, ids, x   i[2] which, i[3] N */
-static inline tg_value *tg_experts_dw(tg_graph *g, tg_value *dy, tg_value *ids, tg_value *x,
+static inline tg_value *tg_experts_w_grad(tg_graph *g, tg_value *dy, tg_value *ids, tg_value *x,
                                       const tg_attr *a) {
-    return TG_APPLY(g, experts_dw, a, dy, ids, x);
+    return TG_APPLY(g, experts_w_grad, a, dy, ids, x);
 }
 /* y [..,C] = sum over choices j of w[..,j] z[..,j*C ..]   z [..,k*C]   w [..,k] */
 static inline tg_value *tg_experts_sum(tg_graph *g, tg_value *z, tg_value *w) {

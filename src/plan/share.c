@@ -19,7 +19,7 @@
 #include "plan/plan.h"
 
 /* In multiply-adds' and additions' worth of time. A byte costs what 2.5 operations do, and a
- * meeting what 100,000 do: 5 us at 20 GFLOP/s, as in a browser, 1 us at five times that. */
+ * barrier what 100,000 do: 5 us at 20 GFLOP/s, as in a browser, 1 us at five times that. */
 #define BYTE_WORK    2.5
 #define BARRIER_WORK 1e5
 #define NEVER        1e300
@@ -76,7 +76,7 @@ static costs advance(const tg_step *s, const tg_scalars *rt, costs before, uint8
 
 /* The choices are kept in the steps on the way forwards, and read backwards: bit w of came_from is
  * how the step before was done. The caller did what came before the first step. To share anything
- * costs two more meetings, where the others wake up and where they are waited for. */
+ * costs two more barriers, where the others wake up and where they are waited for. */
 void tg_plan_share(tg_plan *plan, const tg_scalars *rt) {
     costs c = { { 0, NEVER } };
     double all_alone = 0;

@@ -657,7 +657,7 @@ static void outputs_are_not_computed_again(void **state) {
 /* ---------------------------------------------------------------------------------------- sharing
  */
 
-/* share.c's head: what a byte and a meeting cost, in operations, for two workers. */
+/* share.c's head: what a byte and a barrier cost, in operations, for two workers. */
 static double work_of(const tg_step *s) {
     const tg_op_desc *d = tg_op_table[s->node->op];
     double bytes = 0;
@@ -700,7 +700,7 @@ static unsigned choice_of(const tg_plan *plan) {
     return choice;
 }
 
-/* Rows by step: some are worth a meeting, some are not. Products and what lies between them. */
+/* Rows by step: some are worth a barrier, some are not. Products and what lies between them. */
 static void the_cheapest_way_to_share(void **state) {
     (void)state;
     static const size_t rows[][8] = {

@@ -25,7 +25,7 @@ fn reach_of(position: u32, window: i32, most: u32) -> Reach {
 
 struct KeyValue { key: vec4<f32>, value: vec4<f32> }
 
-// What a thread has asked for before a meeting, of the phase at step_p of the list, and where the
+// What a thread has asked for before a barrier, of the phase at step_p of the list, and where the
 // token is.
 var<private> step_p: u32;
 var<private> step_first: KeyValue;

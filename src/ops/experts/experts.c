@@ -50,11 +50,11 @@ static void ref(const tg_args *a) {
 static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
     tg_value *const ids = n->in[EXPERTS_IDS], *const w[2] = { n->in[EXPERTS_W], n->in[EXPERTS_W1] };
     tg_attr a = n->attr;
-    din[EXPERTS_X] = tg_experts_dx(g, dy[0], ids, w, &a);
+    din[EXPERTS_X] = tg_experts_x_grad(g, dy[0], ids, w, &a);
     a.i[EXPERTS_ROWS] = (int32_t)sizes_of(n).N;
     for (int part = 0; part < EXPERTS_PARTS && w[part] && experts_is_floats(&w[0]->type); part++) {
         a.i[EXPERTS_PART] = part;
-        din[EXPERTS_W + part] = tg_experts_dw(g, dy[0], ids, n->in[EXPERTS_X], &a);
+        din[EXPERTS_W + part] = tg_experts_w_grad(g, dy[0], ids, n->in[EXPERTS_X], &a);
     }
 }
 

@@ -348,7 +348,7 @@ static const tg_variant dx[] = { { .name = "unpacked columns",
                                               { columns_units, columns_run } },
                                    .scratch_bytes = order_bytes,
                                    .local_bytes = dx_local_bytes } };
-TG_KERNELS(experts_dx, dx);
+TG_KERNELS(experts_x_grad, dx);
 
 /* A unit is a row of dw: a chain over the choices of its expert, as they come. */
 static size_t rows_units(const tg_args *a) { return a->out_type[0].dim[0]; }
@@ -375,7 +375,7 @@ static void rows_run(const tg_args *a, size_t begin, size_t end) {
 static const tg_variant dw[] = { { .name = "rows",
                                    .phase = { { one_unit, sort_run }, { rows_units, rows_run } },
                                    .scratch_bytes = order_bytes } };
-TG_KERNELS(experts_dw, dw);
+TG_KERNELS(experts_w_grad, dw);
 
 /* ------------------------------------------------------------------------------------------ sums
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * experts_cases.h - what the test cases of experts and experts_dx share: their weights' bytes.
+ * experts_cases.h - what the test cases of experts and experts_x_grad share: their weights' bytes.
  */
 #ifndef TG_OPS_EXPERTS_CASES_H
 #define TG_OPS_EXPERTS_CASES_H

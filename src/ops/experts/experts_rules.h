@@ -16,10 +16,10 @@
 #include "ops/kernel.h"
 #include "ops/rules.h"
 
-/* Inputs of experts and of experts_dx; of experts_dw the third one is x. */
+/* Inputs of experts and of experts_x_grad; of experts_w_grad the third one is x. */
 enum { EXPERTS_X, EXPERTS_IDS, EXPERTS_W, EXPERTS_W1, EXPERTS_PARTS = 2 };
 enum { EXPERTS_DW_X = EXPERTS_W };
-/* Attributes: E; 1: each choice has columns of x of its own. Of experts_dw: which matrix, and N. */
+/* Attributes: E; 1: each choice has columns of x of its own. Of experts_w_grad: which matrix, and N. */
 enum { EXPERTS_E, EXPERTS_OWN, EXPERTS_PART, EXPERTS_ROWS };
 
 typedef struct experts_sizes {
@@ -29,7 +29,7 @@ typedef struct experts_sizes {
     bool own;
 } experts_sizes;
 
-/* Of experts and experts_dx, by the types of their inputs. */
+/* Of experts and experts_x_grad, by the types of their inputs. */
 static inline experts_sizes experts_sizes_of(const tg_type *ids, const tg_type *w,
                                              const tg_type *w1, const tg_attr *attr) {
     const size_t E = (size_t)attr->i[EXPERTS_E];
@@ -46,7 +46,7 @@ static inline experts_sizes experts_sizes_of_args(const tg_args *a) {
                             &a->in_type[EXPERTS_W1], &a->attr);
 }
 
-/* Of experts_dw, whose matrix is its output. */
+/* Of experts_w_grad, whose matrix is its output. */
 static inline experts_sizes experts_sizes_of_dw(const tg_args *a) {
     const size_t k = tg_type_cols(&a->in_type[EXPERTS_IDS]), N = (size_t)a->attr.i[EXPERTS_ROWS];
     return (experts_sizes) { .tokens = tg_type_rows(&a->in_type[EXPERTS_IDS]),
@@ -61,7 +61,7 @@ static inline experts_sizes experts_sizes_of_dw(const tg_args *a) {
 static inline size_t experts_x_cols(const experts_sizes *s) { return s->own ? s->k * s->K : s->K; }
 static inline size_t experts_y_cols(const experts_sizes *s) { return s->parts * s->k * s->N; }
 
-/* Of experts and experts_dx. */
+/* Of experts and experts_x_grad. */
 static inline double experts_flop(const tg_args *a) {
     const experts_sizes s = experts_sizes_of_args(a);
     return 2.0 * (double)s.tokens * (double)experts_y_cols(&s) * (double)s.K;

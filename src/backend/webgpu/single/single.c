@@ -12,7 +12,7 @@
  *       write_list       homes and places of operands, attributes: what single.wgsl reads
  *       find_kinds       which phases are the same function, whose number goes into the list
  *       find_pipeline    the kernel's text, compiled unless it is one of the last four
- *     tg_single_try      once a plan: meetings alone, of fewer workgroups until all come through
+ *     tg_single_try      once a plan: barriers alone, of fewer workgroups until all come through
  *     tg_single_begin    before each submit; behind it webgpu.c asks tg_single_came
  *
  * Nothing here keeps an answer of an earlier stage that buffers could change: items are made anew
@@ -31,7 +31,7 @@ enum {
     LIST_FOURS = 4096, /* 64 KiB, the uniform binding that every adapter has; as in single.wgsl */
     MAX_ITEMS = (LIST_FOURS - 1) / ITEM_FOURS, /* 372: fits() refuses plans of more */
     MAX_KINDS = 24,    /* functions of a kernel; ops bring fewer texts than that in all */
-    MAX_ACCESSES = 64, /* since the last meeting; whoever would be one more meets */
+    MAX_ACCESSES = 64, /* since the last barrier; whoever would be one more meets */
     STATE_BUFFERS = 5, /* four that are read alone, and the one that is written */
     WRITTEN = 4,       /* and what else single.wgsl has as the home of an operand */
     IN_ROW,
@@ -163,7 +163,7 @@ static void list_items(const tg_plan *plan, size_t n_steps, items *all) {
     }
 }
 
-/* ------------------------------------------------------------------------------ rows, and meetings
+/* ------------------------------------------------------------------------------ rows, and barriers
  */
 
 /* Whether a phase leaves what is in row as it was. */
@@ -229,7 +229,7 @@ typedef struct access {
     bool writes;
 } access;
 
-/* Two accesses need a meeting between them if one writes and their bytes overlap. Places, and not
+/* Two accesses need a barrier between them if one writes and their bytes overlap. Places, and not
  * values, are compared: the plan gives memory whose value is dead to another one. All scratch is
  * one place, as the dispatch has one buffer of it. */
 static bool meet_in_memory(const tg_plan *plan, const access *a, const access *b) {
@@ -258,9 +258,9 @@ static size_t accesses_of(const items *all, size_t i, access out[TG_MAX_BIND]) {
     return n;
 }
 
-/* since: all accesses behind the last meeting. A meeting is before the phase, and orders all that
+/* since: all accesses behind the last barrier. A barrier is before the phase, and orders all that
  * came before it, so the list begins anew with the phase's own accesses. A list that is full is no
- * error: one meeting too many is slow and right. */
+ * error: one barrier too many is slow and right. */
 static void find_meets(const tg_plan *plan, items *all) {
     access since[MAX_ACCESSES];
     size_t n_since = 0;
@@ -348,7 +348,7 @@ typedef struct kinds {
     bool of_shapes;
 } kinds;
 
-/* As phases of the same kind have it: without the function's number, the meeting, and where
+/* As phases of the same kind have it: without the function's number, the barrier, and where
  * operands are. Homes stay, since they choose a binding, which the text has to name. */
 static entry without_places(const entry *e) {
     entry of = *e;
@@ -480,7 +480,7 @@ static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
 }
 
 /* A switch over the functions: WGSL has no pointers to any. Numbers without a case do nothing: the
- * trial's meetings have such a one, and most kinds have nothing to ask for ahead. */
+ * trial's barriers have such a one, and most kinds have nothing to ask for ahead. */
 static void write_calls(writer *w, const kinds *k, const char *function, bool ahead) {
     put_line(w, "fn %s(kind: u32, p: u32, group: u32, lane: u32) {\n    switch kind {\n", function);
     for (size_t i = 0; i < k->n; i++) {
@@ -611,7 +611,7 @@ static void write_operand(const tg_plan *plan, const tg_single_buffers *b, const
                  (uint32_t)(r.offset / 16);
 }
 
-/* Where in the list the phase is, behind a meeting and before the next one, that asks for memory
+/* Where in the list the phase is, behind a barrier and before the next one, that asks for memory
  * before it; 0: there is none. */
 static uint32_t ahead_of(const items *all, size_t i) {
     if (!all->item[i].meets) return 0;
@@ -720,7 +720,7 @@ tg_gpu_piece tg_single_piece(tg_single *s) {
 
 bool tg_single_came(const tg_single *s) { return s->groups > 0 && s->come[1] == s->groups; }
 
-/* Overwrites the head of the list and the first entries with meetings whose function is none. The
+/* Overwrites the head of the list and the first entries with barriers whose function is none. The
  * caller binds anew afterwards, which writes the whole list. */
 static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
     const tg_gpu_piece piece = tg_single_piece(s);
@@ -729,8 +729,8 @@ static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, t
     s->groups = rules->groups;
     TG_TRY(tg_gpu_write(gpu, s->list, 0, head, sizeof head));
     for (uint32_t i = 0; i < TRIAL_MEETS; i++) {
-        const uint32_t meeting[4] = { UINT32_MAX, 1, 0, 0 };
-        TG_TRY(tg_gpu_write(gpu, s->list, 16 * (1 + ITEM_FOURS * i), meeting, sizeof meeting));
+        const uint32_t barrier[4] = { UINT32_MAX, 1, 0, 0 };
+        TG_TRY(tg_gpu_write(gpu, s->list, 16 * (1 + ITEM_FOURS * i), barrier, sizeof barrier));
     }
     TG_TRY(tg_single_begin(s, rules, gpu, d));
     TG_TRY(tg_gpu_submit(gpu, d, 1));
@@ -738,7 +738,7 @@ static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, t
     return tg_gpu_read_end(gpu, reading, &piece, 1);
 }
 
-/* A card that runs fewer workgroups at once than it was given stops at the first meeting. What came
+/* A card that runs fewer workgroups at once than it was given stops at the first barrier. What came
  * through holds for all plans, as rules are of the backend: plans that were bound for more are
  * compiled anew (compile in webgpu.c). */
 tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {

@@ -17,7 +17,7 @@
  * norm of a row costs is less than to meet. So phases that give rows are done by all.
  *
  * WGSL promises no progress of one workgroup while another waits. So a kernel is tried before it is
- * used, with meetings alone; whoever waits looks so often and no longer; and the host counts who
+ * used, with barriers alone; whoever waits looks so often and no longer; and the host counts who
  * came through the list. Where one is missing the plan runs as many dispatches, from then on, and
  * the token is computed again: what a run writes, the next one of the same row writes again.
  */

@@ -6,12 +6,12 @@
 //            11 vec4 a phase      (function, 1: meet before it, op.word, op.share) (f0 ..)
 //                                 (i0 .. i3) (operand 0) .. (operand 7)
 //            the second number of a phase has in its upper bits where in the list the next phase is
-//            that asks for memory before the meeting; 0: none
+//            that asks for memory before the barrier; 0: none
 //     an operand                  (home and place, rows, cols, dim0): the home in the upper 3 bits
 //
 // What passes from one workgroup to another does so through atomics alone: WGSL promises nothing
 // for other memory within a dispatch. Who hands a number on waits until it is where all see it: it
-// asks what was there before, and looks at the answer before the meeting. A state that the dispatch
+// asks what was there before, and looks at the answer before the barrier. A state that the dispatch
 // writes is read where only earlier dispatches have written. The text before this one says THREADS,
 // ROW and SOFTWARE.
 

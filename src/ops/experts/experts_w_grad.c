@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * experts_dw - the gradient of experts with respect to one of its matrices:
+ * experts_w_grad - the gradient of experts with respect to one of its matrices:
  *
  *   dw_e[n,:] = sum over tokens t and choices j with ids[t,j] = e, both rising, of dy[t,j,n] x[t]
  *
@@ -76,7 +76,7 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const wgsl[] = {
-#include "ops/experts/experts_dw.wgsl.h"
+#include "ops/experts/experts_w_grad.wgsl.h"
 };
 static size_t groups(const tg_args *a) {
     return tg_shader_parts(tg_type_elems(&a->out_type[0]), TG_SHADER_COLS);
@@ -89,17 +89,3 @@ static const tg_shader shaders[] = {
                   .groups = groups } } },
 };
 
-TG_OP_DESC(experts_dw) = {
-    .name = "experts_dw",
-    TG_DOC "gradient of experts with respect to one of its matrices",
-    .in_names = { "dy", "ids", "x" },
-    .out_names = { "dw" },
-    .n_in = 3,
-    .n_out = 1,
-    .accumulates = 1,
-    .infer = infer,
-    TG_REFS(experts_dw, ref),
-    TG_SHADERS(shaders),
-    .flop = flop,
-    TG_CASES(cases),
-};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * experts_dx - the gradient of experts with respect to x:
+ * experts_x_grad - the gradient of experts with respect to x:
  *
  *   dx[t] = sum over choices j, and over both matrices, of dy[t, choice j] w_e,    e = ids[t,j]
  *
@@ -77,7 +77,7 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const text[] = {
-#include "ops/experts/experts_dx.wgsl.h"
+#include "ops/experts/experts_x_grad.wgsl.h"
 };
 /* A thread has 32 columns. */
 static size_t groups(const tg_args *a) {
@@ -87,18 +87,3 @@ static size_t groups(const tg_args *a) {
 }
 static const tg_shader shaders[] = { EXPERTS_SHADERS(text, groups) };
 
-TG_OP_DESC(experts_dx) = {
-    .name = "experts_dx",
-    TG_DOC "gradient of experts with respect to its rows",
-    .in_names = { "dy", "ids", "w", "w1" },
-    .out_names = { "dx" },
-    .n_in = 4,
-    .n_in_optional = 1,
-    .n_out = 1,
-    .reads_packed = 1 << EXPERTS_W | 1 << EXPERTS_W1,
-    .infer = infer,
-    TG_REFS(experts_dx, ref),
-    TG_SHADERS(shaders),
-    .flop = experts_flop,
-    TG_CASES(cases),
-};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// experts_dw.wgsl - gradients of experts' matrices, an element a thread.
+// experts_w_grad.wgsl - gradients of experts' matrices, an element a thread.
 @group(0) @binding(2) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(3) var<storage, read_write> ids: array<i32>;
 @group(0) @binding(4) var<storage, read_write> x: array<f32>;

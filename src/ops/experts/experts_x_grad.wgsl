@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// experts_dx.wgsl - gradients of rows by the matrices of their experts, 32 columns a thread.
+// experts_x_grad.wgsl - gradients of rows by the matrices of their experts, 32 columns a thread.
 @group(0) @binding(2) var<storage, read_write> dy: array<f32>;
 @group(0) @binding(3) var<storage, read_write> ids: array<i32>;
 @group(0) @binding(6) var<storage, read_write> dx: array<f32>;
