@@ -54,9 +54,9 @@ upper         = $(shell echo $(1) | tr a-z A-Z)
 # The native GPU needs the header of WebGPU, which tools/setup.sh fetches; without it the device says
 # what is missing.
 WEBGPU   := $(wildcard .cache/webgpu/webgpu.h)
-GPU_C    := $(wildcard src/backend/webgpu/device/gpu_*.c)
-GPU_HERE := $(patsubst %,src/backend/webgpu/device/gpu_%.c,cache self_test layer tiles \
-            $(if $(WEBGPU),features native native_open,none))
+GPU_C    := $(wildcard src/backend/webgpu/device/gpu_*.c src/backend/webgpu/device/*/gpu_*.c)
+GPU_HERE := $(patsubst %,src/backend/webgpu/device/%.c,gpu_cache self_test/gpu_self_test gpu_layer gpu_tiles \
+            $(if $(WEBGPU),gpu_features gpu_native gpu_native_open,gpu_none))
 
 WASM_C   := $(sort $(shell find src -name '*_wasm*.c'))
 ALL_SRC  := $(filter-out src/ops/kernel_table.c $(GPU_C),$(sort $(shell find src -name '*.c')))
@@ -161,7 +161,7 @@ $(OBJ): | $(WGSL)
 CHECKED  ?=
 $(foreach d,base dtype io tok chat,$(BUILD)/src/$(d)/%.o) $(patsubst %,$(BUILD)/src/%.o,training/checkpoint engine/session_file load/pack_cache): BASE += $(CHECKED)
 $(patsubst %,$(BUILD)/src/backend/webgpu/device/gpu_%.o,features native native_open): BASE += -isystem .cache/webgpu
-$(BUILD)/src/training/stories_data.o: data/stories.txt
+$(BUILD)/src/training/data/stories_data.o: data/stories.txt
 
 $(BUILD)/%.f64.o: %.c
 	@mkdir -p $(@D)
@@ -236,7 +236,7 @@ WASM         := $(BUILD)/wasm
 blank               := $(subst ,, )
 WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached
 WASM_LACKS_FAMILIES := qwen35
-WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/model/qwen35.c
+WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/model/families/qwen35.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
@@ -245,9 +245,9 @@ WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \
                 --import-memory --initial-memory=16777216 --strip-debug
 WASM_SRC     := $(filter-out src/base/os/os_posix% src/base/os/os_wasm_thread.c src/base/os/os_wasm_single.c \
-                  src/simd/pack.c src/training/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
+                  src/simd/pack.c src/training/data/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c \
-                  src/api/native_files.c src/api/tuning.c src/training/chats.c src/backend/webgpu/single/single.c \
+                  src/api/native_files.c src/api/tuning.c src/training/data/chats.c src/backend/webgpu/single/single.c \
                   $(WASM_LACKS),$(ALL_SRC))
 # In this order, since gzip looks back 32 KB, and kernels resemble each other.
 WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \
@@ -289,7 +289,7 @@ wasm_link           = -m wasm$(wasm_bits) $(foreach w,$(wasm_words) $(if $(filte
                       $(if $(filter mt,$(wasm_words)),--max-memory=$(if $(filter 64,$(wasm_words)),17179869184,4294967296))
 wasm_simd           = $(WASM_HOT_$(or $(filter 64,$(wasm_words)),$(firstword $(wasm_words)))) -std=gnu11 -Wno-pedantic -DTG_ISA=$(wasm_isa) -DTG_ISA_$(call upper,$(wasm_isa))
 wasm_threads        = src/base/os/os_wasm_$(if $(filter mt,$(wasm_words)),thread,single).o
-wasm_gpu            = $(patsubst %,src/backend/webgpu/device/gpu_%.o,$(if $(filter scalar,$(wasm_words)),none,js) untested)
+wasm_gpu            = $(patsubst %,src/backend/webgpu/device/%.o,$(if $(filter scalar,$(wasm_words)),gpu_none,gpu_js) self_test/gpu_untested)
 # What knows of no thread and of no ISA is the same in all builds that differ in these alone: it is
 # compiled once. (One with atomics that is missing in the first list, lld refuses.)
 WASM_OWN_mt        := $(addprefix src/,base/thread.o base/os/os_wasm_thread.o simd/cpu.o load/packing.o \
@@ -425,7 +425,7 @@ $(BUILD)/test/tinygpt_nan: test/cli/nan_program.c test/unit/nan.h $(APP_OBJ) $(L
 	$(Q)$(CC) $(test_cflags) $(TEST_LINK) $< -o $@ $(APP_OBJ) $(LIB) $(LDLIBS)
 
 # What shows what happens when a device is lost or a shader is wrong, is compiled into tests alone.
-HOOKED := $(if $(WEBGPU),$(patsubst %,$(BUILD)/test/hooked/gpu_%.o,native self_test))
+HOOKED := $(if $(WEBGPU),$(patsubst %,$(BUILD)/test/hooked/%.o,gpu_native self_test/gpu_self_test))
 $(HOOKED): $(BUILD)/test/hooked/%.o: src/backend/webgpu/device/%.c $(FLAGS) | $(WGSL)
 	@mkdir -p $(@D)
 	$(Q)$(CACHED) $(CC) $(C11) $(BASE) -DTG_TEST_HOOKS -isystem .cache/webgpu -c $< -o $@

@@ -21,7 +21,7 @@
 #include <string.h>
 
 #include "backend/cpu/check.h"
-#include "backend/webgpu/device/check_gpu.h"
+#include "backend/webgpu/device/self_test/check_gpu.h"
 #include "inspect/inspect.h"
 #include "runtime/runtime.h"
 #include "simd/cpu.h"

@@ -177,20 +177,25 @@ class Walk:
         return joined(after, other), exits + out, then
 
 
+def room(path):
+    """The folder of the op that a text belongs to; src/ops for what is every op's."""
+    return "/".join(os.path.dirname(path).split("/")[:3])
+
+
 def check(texts, changed="src/ops/reduce.wgsl"):
     """texts: path: WGSL. Faults as (path, entry point, variable, accesses), of what the changed
     text is a part of."""
     faults = set()
     for path, text in texts.items():
-        if os.path.dirname(changed) not in ("src/ops", os.path.dirname(path)):
+        if room(changed) not in ("src/ops", room(path)):
             continue
         near = [p for p in texts if p != path and "reduce" not in p and
-                os.path.dirname(p) in ("src/ops", os.path.dirname(path))]
+                room(p) in ("src/ops", room(path))]
         forms = [p for p in near if p in [path.replace(".wgsl", f"{form}.wgsl") for form in FORMS]]
         for reduce, own in itertools.product(REDUCE, forms or [None]):
             known, shared = {}, set()
             for p in (reduce, *(p for p in near if p not in forms or p == own), path):
-                if p == path or os.path.dirname(path) != "src/ops":
+                if p == path or room(path) != "src/ops":
                     known.update(functions(texts[p]))
                     shared.update(SHARED.findall(texts[p]))
             for name, (params, body, is_entry) in known.items():

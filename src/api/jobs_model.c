@@ -22,7 +22,7 @@
 #include "convert/convert.h"
 #include "inspect/inspect.h"
 #include "tok/learn/learn.h"
-#include "training/stories.h"
+#include "training/data/stories.h"
 
 /* Of jobs that hold nothing. */
 static void end_nothing(tg_job *job) { (void)job; }

@@ -12,7 +12,7 @@
  *     tg_model_convert                    convert/convert.h, or a job of jobs_model.c
  *     tg_output_check, tg_writer_new      io/output.h
  *     tg_memory_file_.., tg_lock_..       base/os/os.h: the same object behind another pointer
- *     tg_text_of_rows, _mix, _of_chats    training/text.h, training/chats.h
+ *     tg_text_of_rows, _mix, _of_chats    training/data/text.h, training/data/chats.h
  */
 #include "api/jobs.h"
 #include "api/tokens.h"
@@ -23,7 +23,7 @@
 #include "io/output.h"
 #include "io/run/tools.h"
 #include "load/model_file.h"
-#include "training/chats.h"
+#include "training/data/chats.h"
 
 /* Two runs are compared with all that resuming needs; where one file is a model alone, the models
  * are. */
@@ -200,8 +200,8 @@ void tg_lock_free(tg_lock *lock) { tg_os_lock_free((tg_os_lock *)lock); }
  * the paths in atomic slots, and unlinks them. */
 void tg_drop_temporary_files(void) { tg_os_drop_temps(); }
 
-/* A text without bytes, whose rows come from the program: training/windows.c asks train_row where
- * it would read bytes. The functions and user are borrowed until the text is freed. */
+/* A text without bytes, whose rows come from the program: training/data/windows.c asks train_row
+ * where it would read bytes. The functions and user are borrowed until the text is freed. */
 tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint64_t n_val,
                           uint32_t mark, void *user, tg_text **out) {
     ENTER(ctx);

@@ -34,8 +34,8 @@
 #include "load/model_file.h"
 #include "simd/cpu.h"
 #include "tok/learn/learn.h"
+#include "training/data/stories.h"
 #include "training/schedule.h"
-#include "training/stories.h"
 #include "training/train.h"
 
 /* Models know the context that they came from, so calls on a model take no context; NULL goes on as

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * cache.c - the pages of a cache: their sizes, their tables, how plans find them, and who shares
- * them. cache.h draws the memory, ops/attention/pages.h says which row of which page a position
- * has.
+ * them. cache.h draws the memory, ops/attention/cache/pages.h says which row of which page a
+ * position has.
  *
  * Invariant: of each kind, uses[p] is how often the tables name page p. The tables have S * C
  * places and there are S * C pages, so the uses sum up to S * C: where a page is named twice,
@@ -20,7 +20,7 @@
  */
 #include "engine/cache.h"
 
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/build.h"
 
 /* Layers of the same kind have as many pages, so that one table serves them all. The arena's memory
@@ -326,7 +326,7 @@ void tg_cache_own(tg_cache *c, int32_t sequence, size_t first, size_t n) {
 }
 
 /* For session files, which read and write the host's copy. The arithmetic is that of the kernels:
- * both go by ops/attention/pages.h. */
+ * both go by ops/attention/cache/pages.h. */
 uint8_t *tg_cache_row(const tg_cache *c, int32_t layer, int32_t sequence, size_t head,
                       size_t position) {
     const tg_layer_state *s = &c->layers[layer];

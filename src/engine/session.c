@@ -8,7 +8,7 @@
 
 #include "base/math.h"
 #include "base/time.h"
-#include "ops/attention/kv_row.h"
+#include "ops/attention/cache/kv_row.h"
 #include "ops/build.h"
 
 /* The classes of session.h. The rows of a plan are dynamic, so a short piece in a long class costs

@@ -94,7 +94,7 @@ typedef struct tg_decoder {
     tg_context *ctx;
     tg_model *model;
     int32_t capacity; /* tokens of a session */
-    tg_dtype kv;      /* of the cache: ops/attention/kv_row.h */
+    tg_dtype kv;      /* of the cache: ops/attention/cache/kv_row.h */
     tg_arena arena;   /* of the cache's tables */
     tg_cache cache;   /* of one sequence for each session */
     tg_session_class by_rows[TG_SESSION_CLASSES];

@@ -5,7 +5,7 @@
  * One pass over at most 256 MiB. A byte model can learn any bytes, so that most findings are
  * warnings with advice; only a text too short to cut a window from is an error.
  */
-#include "training/text.h"
+#include "training/data/text.h"
 
 #include "base/codec/crc.h"
 #include "base/str.h"

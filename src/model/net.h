@@ -28,7 +28,7 @@ typedef enum tg_answers {
     TG_ANSWER_HIDDEN_STATES /* [.., C] of all rows, behind the final norm */
 } tg_answers;
 
-/* What rows go on behind: see ops/attention/pages.h. */
+/* What rows go on behind: see ops/attention/cache/pages.h. */
 typedef struct tg_net_cache {
     tg_value **layers;    /* [L] states [P,2K,R,D] */
     tg_rows_value all;    /* of layers that see all positions */

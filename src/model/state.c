@@ -4,8 +4,8 @@
  */
 #include "model/state.h"
 
-#include "ops/attention/kv_row.h"
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/kv_row.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/mamba2/mamba2_rules.h"
 
 /* The last row of a call still sees its window, the first of whose positions the others must not

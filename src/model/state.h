@@ -4,10 +4,10 @@
  * their files, forecasts and `info` go.
  *
  * Attention remembers rows: the keys and the values of each position, in pages
- * (ops/attention/pages.h). A layer that sees all positions keeps all; one with a window keeps the
- * newest in a ring, unless it would not be shorter. A short convolution remembers rows as well: of
- * each position what it sums over, in floats, of which it sees as many as it has taps. So one may
- * go back in it as in a window.
+ * (ops/attention/cache/pages.h). A layer that sees all positions keeps all; one with a window keeps
+ * the newest in a ring, unless it would not be shorter. A short convolution remembers rows as well:
+ * of each position what it sums over, in floats, of which it sees as many as it has taps. So one
+ * may go back in it as in a window.
  *
  * Mamba2 and the gated delta net remember a state (ops/mamba2), which has all positions in it and
  * cannot be taken back. So a call never writes to the state that it goes on from, and a sequence
@@ -28,7 +28,7 @@ typedef enum tg_keeps { TG_KEEPS_ALL, TG_KEEPS_WINDOW, TG_KEEPS_STATES, TG_KEEPS
 enum { TG_STATE_SLOTS = 4, TG_STATE_SHORT_ROWS = 16 };
 
 typedef struct tg_layer_state {
-    tg_dtype dtype;   /* of the rows: ops/attention/kv_row.h */
+    tg_dtype dtype;   /* of the rows: ops/attention/cache/kv_row.h */
     size_t heads;     /* 2K: of keys, then of values; 1 of a convolution, and of states */
     size_t row_elems; /* of a head at a position; of a state */
     size_t page_rows; /* positions of a page; 1 of states */

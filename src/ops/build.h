@@ -277,12 +277,12 @@ static inline tg_value *tg_experts(tg_graph *g, tg_value *x, tg_value *ids, tg_v
 }
 /* dx as x   in: dy, ids, w, w1   a: of the experts */
 static inline tg_value *tg_experts_x_grad(tg_graph *g, tg_value *dy, tg_value *ids,
-                                      tg_value *const w[2], const tg_attr *a) {
+                                          tg_value *const w[2], const tg_attr *a) {
     return TG_APPLY(g, experts_x_grad, a, dy, ids, w[0], w[1]);
 }
 /* dw [E*N,K] of one matrix, which accumulates   in: dy, ids, x   i[2] which, i[3] N */
 static inline tg_value *tg_experts_w_grad(tg_graph *g, tg_value *dy, tg_value *ids, tg_value *x,
-                                      const tg_attr *a) {
+                                          const tg_attr *a) {
     return TG_APPLY(g, experts_w_grad, a, dy, ids, x);
 }
 /* y [..,C] = sum over choices j of w[..,j] z[..,j*C ..]   z [..,k*C]   w [..,k] */
@@ -299,8 +299,8 @@ static inline tg_value *tg_scale(tg_graph *g, tg_value *x, float scale) {
 }
 
 /* Where rows of dynamic number belong, and where the keys and values of sequences are
- * (ops/attention/pages.h): at [T,2] sequence and position of each row, pages [S,C] of each sequence
- * its pages; i32. */
+ * (ops/attention/cache/pages.h): at [T,2] sequence and position of each row, pages [S,C] of each
+ * sequence its pages; i32. */
 typedef struct tg_rows_value {
     tg_value *at, *pages;
 } tg_rows_value;

@@ -6,7 +6,7 @@
 #include "runtime/runtime.h"
 
 #include "backend/cpu/cpu.h"
-#include "backend/webgpu/device/check_gpu.h"
+#include "backend/webgpu/device/self_test/check_gpu.h"
 #include "backend/webgpu/webgpu.h"
 #include "base/os/os.h"
 #include "base/str.h"

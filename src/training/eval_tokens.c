@@ -12,7 +12,7 @@
 #include "training/eval_tokens.h"
 
 #include "base/time.h"
-#include "training/windows.h"
+#include "training/data/windows.h"
 
 enum { WINDOW = 512 };
 

@@ -7,7 +7,7 @@
 #define TG_TRAINING_EVAL_TOKENS_H
 
 #include "engine/all_rows.h"
-#include "training/text.h"
+#include "training/data/text.h"
 
 /* Zero-initialised: not begun, and fine for deinit. */
 typedef struct tg_evaluating_tokens {

@@ -33,10 +33,10 @@
 
 #include "load/weights.h"
 #include "runtime/job.h"
+#include "training/data/text.h"
+#include "training/data/windows.h"
 #include "training/eval_tokens.h"
 #include "training/schedule.h"
-#include "training/text.h"
-#include "training/windows.h"
 
 enum { TG_HISTORY_MAX = 4096 };
 

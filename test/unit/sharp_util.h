@@ -9,7 +9,7 @@
 #include "engine_util.h"
 
 #include "load/weights.h"
-#include "training/text.h"
+#include "training/data/text.h"
 
 /* Matrices of the blocks are multiplied by 8; biases, which are zeros, become -3/16 .. 3/16. */
 static inline void sharpen(tg_model *m) {

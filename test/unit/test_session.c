@@ -23,7 +23,7 @@
 #include "engine/session.h"
 #include "fail_alloc.h"
 #include "io/reader.h"
-#include "ops/attention/kv_row.h"
+#include "ops/attention/cache/kv_row.h"
 
 enum { V = 48, LONG = 1500, LENGTHS = 3, WINDOW = 300, CTX = 2048 };
 

@@ -9,7 +9,7 @@
  */
 #include "base/codec/crc.h"
 #include "base/libc.h"
-#include "training/stories.h"
+#include "training/data/stories.h"
 
 #include <setjmp.h>
 #include <stdlib.h>

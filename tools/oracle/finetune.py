@@ -7,7 +7,7 @@ twenty steps of fine-tuning each, and what the trained models answer.
     build/oracle-venv/bin/python tools/oracle/finetune.py --data build/test/stories.txt [--program build/tinygpt]
 
 The text is the first 12,000 bytes of what `make tests` writes. Its tokens are those of the tokenizers library, its
-windows those that src/training/windows.h draws, and the update is torch.optim.AdamW, all in float64. The families
+windows those that src/training/data/windows.h draws, and the update is torch.optim.AdamW, all in float64. The families
 differ in what goes wrong easily: Llama has a token before each window, a head of its own and Llama 3's frequencies,
 Qwen 2 biases, Qwen 3 norms of heads, Gemma windows and gains less 1, GPT-2 positions and matrices as [in, out],
 Phi-3 its queries, keys and values as one tensor, a window in all layers, and a chat template.

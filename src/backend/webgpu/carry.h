@@ -6,7 +6,7 @@
 #ifndef TG_BACKEND_WEBGPU_CARRY_H
 #define TG_BACKEND_WEBGPU_CARRY_H
 
-#include "backend/webgpu/device/submit_check.h"
+#include "backend/webgpu/device/self_test/submit_check.h"
 #include "ir/op.h"
 #include "plan/plan.h"
 

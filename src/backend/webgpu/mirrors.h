@@ -5,7 +5,7 @@
 #ifndef TG_BACKEND_WEBGPU_MIRRORS_H
 #define TG_BACKEND_WEBGPU_MIRRORS_H
 
-#include "backend/webgpu/device/submit_check.h"
+#include "backend/webgpu/device/self_test/submit_check.h"
 #include "plan/plan.h"
 
 /* What somebody fetches, piece by piece, so that a copy of a large model does not need the model's

@@ -12,7 +12,7 @@
  */
 #include "backend/webgpu/shaders.h"
 
-#include "backend/webgpu/device/gpu_self_test.h"
+#include "backend/webgpu/device/self_test/gpu_self_test.h"
 
 static const char *const prelude[] = {
 #include "backend/webgpu/prelude.wgsl.h"

@@ -33,9 +33,9 @@
 #include "backend/webgpu/webgpu.h"
 
 #include "backend/webgpu/carry.h"
-#include "backend/webgpu/device/gpu_self_test.h"
 #include "backend/webgpu/device/gpu_slices.h"
-#include "backend/webgpu/device/submit_check.h"
+#include "backend/webgpu/device/self_test/gpu_self_test.h"
+#include "backend/webgpu/device/self_test/submit_check.h"
 #include "backend/webgpu/device/submit_often.h"
 #include "backend/webgpu/merge.h"
 #include "backend/webgpu/mirrors.h"

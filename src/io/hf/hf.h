@@ -11,9 +11,9 @@
  *     generation_config.json          the token that ends a text; how its makers draw tokens
  *
  * What comes out is a tg_gguf (gguf.h): of a family there is a table of names and of keys, each
- * with what llama.cpp's converter calls it (model/llama.c and its like). Tensors of other names are
- * kept under their own, so that model/tensors.c can list them as of no use; shapes are checked
- * there, too.
+ * with what llama.cpp's converter calls it (model/families/llama.c and its like). Tensors of other
+ * names are kept under their own, so that model/tensors.c can list them as of no use; shapes are
+ * checked there, too.
  */
 #ifndef TG_IO_HF_H
 #define TG_IO_HF_H

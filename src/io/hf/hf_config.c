@@ -15,9 +15,9 @@
  *     hidden_act and other options                 nothing: others than the family's are refused
  *     quantization                                 nothing: the group is for hf.c
  *
- * What differs from family to family stands in its tg_hf_family (hf.h, model/llama.c and its
- * like): tables first, and a function for what no table can say. Start with tg_hf_config, last in
- * this file. Sizes are checked against each other later, once they are a tg_model_config
+ * What differs from family to family stands in its tg_hf_family (hf.h, model/families/llama.c and
+ * its like): tables first, and a function for what no table can say. Start with tg_hf_config, last
+ * in this file. Sizes are checked against each other later, once they are a tg_model_config
  * (model/metadata.c).
  */
 #include "base/math.h"

@@ -275,7 +275,7 @@ static void put_sizes(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f
     tg_json_put_uint(w, table ? table->dim[1] : 0);
 }
 
-/* By the list of such layers, or by the rhythm: see model/qwen35.c. */
+/* By the list of such layers, or by the rhythm: see model/families/qwen35.c. */
 static bool is_recurrent(const tg_gguf *g, const tg_hf_family *f, int64_t layer) {
     const tg_gguf_value *list = value(g, f, "attention.recurrent_layers");
     const tg_gguf_value *every = value(g, f, "full_attention_interval");

@@ -4,7 +4,8 @@
  *
  * Only the byte GPT of this program goes through here, in both directions: as a folder of
  * transformers that a fine-tuning elsewhere can load, and back. Any other GPT-2 is a family of its
- * own (model/gpt.c), read through hf.c. safetensors.h has the table of names with their shapes.
+ * own (model/families/gpt.c), read through hf.c. safetensors.h has the table of names with their
+ * shapes.
  *
  *     ours, in the manifest        theirs                       side by side in a row
  *     q_proj, k_proj, v_proj       attn.c_attn                  | q [C] | k [C] | v [C] |

@@ -17,7 +17,7 @@
  * Backward needs qkv, o and lse: p is cheaper to compute again from lse than to keep, being T x T.
  * lse is for that alone; nothing else may depend on it.
  */
-#include "ops/attention/flash_shader.h"
+#include "ops/attention/flash/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
@@ -104,7 +104,7 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const flash[] = {
-#include "ops/attention/flash.wgsl.h"
+#include "ops/attention/flash/flash.wgsl.h"
 };
 static const char *const ops_mask[] = {
 #include "ops/dropout/mask.wgsl.h"

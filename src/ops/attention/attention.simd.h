@@ -11,7 +11,7 @@
  * the time of all the others to arrive.
  */
 #include "ir/op.h"
-#include "ops/attention/flash.h"
+#include "ops/attention/flash/flash.h"
 #include "ops/attention/heads.h"
 
 static size_t units(const tg_args *a) {

@@ -17,7 +17,7 @@
  * function of its four inputs it is defined for any.
  */
 #define TG_FLASH_CAPS_APART
-#include "ops/attention/flash_shader.h"
+#include "ops/attention/flash/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/build.h"
@@ -158,7 +158,7 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const flash[] = {
-#include "ops/attention/flash.wgsl.h"
+#include "ops/attention/flash/flash.wgsl.h"
 };
 static const char *const ops_mask[] = {
 #include "ops/dropout/mask.wgsl.h"

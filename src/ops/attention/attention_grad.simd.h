@@ -18,9 +18,9 @@
 #include "ir/op.h"
 #include "ops/attention/cap.h"
 #include "ops/attention/drop.h"
+#include "ops/attention/flash/tiles.h"
 #include "ops/attention/heads.h"
 #include "ops/attention/softmax.h"
-#include "ops/attention/tiles.h"
 
 static size_t units(const tg_args *a) { return a->in_type[0].dim[0] * (size_t)a->attr.i[1]; }
 

@@ -6,9 +6,9 @@
  */
 #include "ir/op.h"
 #include "ops/attention/cap.h"
+#include "ops/attention/flash/tiles.h"
 #include "ops/attention/heads.h"
 #include "ops/attention/softmax.h"
-#include "ops/attention/tiles.h"
 
 static size_t units(const tg_args *a) {
     const tg_type *t = &a->in_type[0];

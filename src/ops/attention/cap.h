@@ -10,7 +10,7 @@
 #ifndef TG_OPS_ATTENTION_CAP_H
 #define TG_OPS_ATTENTION_CAP_H
 
-#include "ops/attention/tiles.h"
+#include "ops/attention/flash/tiles.h"
 #include "simd/vcap.h"
 
 static inline void cap_dots(float *dots, size_t n, float scale, float cap) {

@@ -5,7 +5,7 @@
 #ifndef TG_OPS_ATTENTION_DROP_H
 #define TG_OPS_ATTENTION_DROP_H
 
-#include "ops/attention/tiles.h"
+#include "ops/attention/flash/tiles.h"
 #include "ops/dropout/mask_lanes.h"
 
 /* Of a head of a sequence of `tokens`; its mask's kept 0: nothing is dropped. */

@@ -5,9 +5,9 @@
 #ifndef TG_OPS_ATTENTION_HEADS_RULES_H
 #define TG_OPS_ATTENTION_HEADS_RULES_H
 
+#include "ops/attention/cache/kv_row.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/attention/heads.h"
-#include "ops/attention/kv_row.h"
-#include "ops/attention/pages.h"
 #include "ops/rules.h"
 
 /* The heads are positive, divide each other, and a row of theirs can be addressed. */

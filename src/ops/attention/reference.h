@@ -11,8 +11,8 @@
 #include "base/math.h"
 #include "ir/op.h"
 #include "ops/activation.h"
-#include "ops/attention/kv_row.h"
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/kv_row.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/dropout/mask.h"
 
 /* Columns of a row that a reference sums at a time. */

@@ -11,8 +11,8 @@
  *   with a cap c of c tanh(scale * q[t].k[j] / c)
  *
  * k and v are those of the sequence of row t, whose position is pos[t]: at, pages and cache are
- * laid out in ops/attention/pages.h. So rows of several sequences may stand in one call, and the
- * bits of each depend on its own sequence alone.
+ * laid out in ops/attention/cache/pages.h. So rows of several sequences may stand in one call, and
+ * the bits of each depend on its own sequence alone.
  *
  * With a window W above 0, j begins at pos[t] + 1 - W where that is above 0. Then the pages may be
  * a ring of fewer positions than the sequence has, key j in row j mod CR:
@@ -20,11 +20,11 @@
  *   row   0 ......... e-1 | e ........ CR-1        e = behind the newest position, mod CR
  *         newest, with T  | oldest                 CR >= W - 1 + T
  *
- * The cache may be packed (ops/attention/kv_row.h). kv_append comes before it. Keys of positions
- * behind a row's own are never read.
+ * The cache may be packed (ops/attention/cache/kv_row.h). kv_append comes before it. Keys of
+ * positions behind a row's own are never read.
  */
-#include "ops/attention/cache_case.h"
-#include "ops/attention/flash_shader.h"
+#include "ops/attention/cache/cache_case.h"
+#include "ops/attention/flash/flash_shader.h"
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
 #include "ops/attention_cached/one_shader.h"
@@ -212,19 +212,19 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const flash[] = {
-#include "ops/attention/flash.wgsl.h"
+#include "ops/attention/flash/flash.wgsl.h"
 };
 static const char *const forward[] = {
 #include "ops/attention/attention_forward.wgsl.h"
 };
 static const char *const pages[] = {
-#include "ops/attention/pages.wgsl.h"
+#include "ops/attention/cache/pages.wgsl.h"
 };
 static const char *const kv_floats[] = {
-#include "ops/attention/kv_floats.wgsl.h"
+#include "ops/attention/cache/kv_floats.wgsl.h"
 };
 static const char *const kv_packed[] = {
-#include "ops/attention/kv_packed.wgsl.h"
+#include "ops/attention/cache/kv_packed.wgsl.h"
 };
 static const char *const wgsl[] = {
 #include "ops/attention_cached/attention_cached.wgsl.h"

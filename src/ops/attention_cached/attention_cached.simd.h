@@ -15,7 +15,7 @@
  */
 #define FLASH_OF_CACHE
 #include "ir/op.h"
-#include "ops/attention/flash.h"
+#include "ops/attention/flash/flash.h"
 #include "ops/attention/heads.h"
 
 /* So many rows one by one take about the time of a block of up to 16. */

@@ -17,10 +17,10 @@
  * it keeps has the bits that they keep, and so has what it gives: plans of one row and of more go
  * on in each other's caches.
  */
-#include "ops/attention/cache_case.h"
-#include "ops/attention/flash_shader.h"
+#include "ops/attention/cache/cache_case.h"
+#include "ops/attention/cache/kv_reference.h"
+#include "ops/attention/flash/flash_shader.h"
 #include "ops/attention/heads_rules.h"
-#include "ops/attention/kv_reference.h"
 #include "ops/attention/reference.h"
 #include "ops/attention_cached/one_shader.h"
 #include "ops/rope/rope_reference.h"
@@ -125,16 +125,16 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const pages[] = {
-#include "ops/attention/pages.wgsl.h"
+#include "ops/attention/cache/pages.wgsl.h"
 };
 static const char *const kv_floats[] = {
-#include "ops/attention/kv_floats.wgsl.h"
+#include "ops/attention/cache/kv_floats.wgsl.h"
 };
 static const char *const kv_packed[] = {
-#include "ops/attention/kv_packed.wgsl.h"
+#include "ops/attention/cache/kv_packed.wgsl.h"
 };
 static const char *const kv_round[] = {
-#include "ops/attention/kv_round.wgsl.h"
+#include "ops/attention/cache/kv_round.wgsl.h"
 };
 static const char *const step_floats[] = {
 #include "ops/attention_cached/step_floats.wgsl.h"

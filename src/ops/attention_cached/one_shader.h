@@ -6,7 +6,7 @@
 #ifndef TG_OPS_ATTENTION_CACHED_ONE_SHADER_H
 #define TG_OPS_ATTENTION_CACHED_ONE_SHADER_H
 
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/shader.h"
 
 /* Columns of a head that attention_step takes. */

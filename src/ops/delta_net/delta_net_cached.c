@@ -8,7 +8,7 @@
  *   in 4  w [K,L]    in 5  heads [2H+P]     in 6  ba [T,2H]
  *   out 0 y [T,I]                       out 1 the next version of states, the same memory
  */
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/delta_net/delta_net_rules.h"
 
 static void infer(tg_graph *g, tg_node *n) {

@@ -19,7 +19,8 @@
 /* Inputs of experts and of experts_x_grad; of experts_w_grad the third one is x. */
 enum { EXPERTS_X, EXPERTS_IDS, EXPERTS_W, EXPERTS_W1, EXPERTS_PARTS = 2 };
 enum { EXPERTS_DW_X = EXPERTS_W };
-/* Attributes: E; 1: each choice has columns of x of its own. Of experts_w_grad: which matrix, and N. */
+/* Attributes: E; 1: each choice has columns of x of its own. Of experts_w_grad: which matrix, and
+ * N. */
 enum { EXPERTS_E, EXPERTS_OWN, EXPERTS_PART, EXPERTS_ROWS };
 
 typedef struct experts_sizes {

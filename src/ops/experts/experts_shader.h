@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * experts_shader.h - what the shaders of experts and experts_x_grad share: one of weights in floats and
- * one of packed weights, which read a weight by the same function each, in front of the op's text.
+ * experts_shader.h - what the shaders of experts and experts_x_grad share: one of weights in floats
+ * and one of packed weights, which read a weight by the same function each, in front of the op's
+ * text.
  */
 #ifndef TG_OPS_EXPERTS_SHADER_H
 #define TG_OPS_EXPERTS_SHADER_H

@@ -89,3 +89,17 @@ static const tg_shader shaders[] = {
                   .groups = groups } } },
 };
 
+TG_OP_DESC(experts_w_grad) = {
+    .name = "experts_w_grad",
+    TG_DOC "gradient of experts with respect to one of its matrices",
+    .in_names = { "dy", "ids", "x" },
+    .out_names = { "dw" },
+    .n_in = 3,
+    .n_out = 1,
+    .accumulates = 1,
+    .infer = infer,
+    TG_REFS(experts_w_grad, ref),
+    TG_SHADERS(shaders),
+    .flop = flop,
+    TG_CASES(cases),
+};

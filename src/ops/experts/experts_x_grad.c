@@ -87,3 +87,18 @@ static size_t groups(const tg_args *a) {
 }
 static const tg_shader shaders[] = { EXPERTS_SHADERS(text, groups) };
 
+TG_OP_DESC(experts_x_grad) = {
+    .name = "experts_x_grad",
+    TG_DOC "gradient of experts with respect to its rows",
+    .in_names = { "dy", "ids", "w", "w1" },
+    .out_names = { "dx" },
+    .n_in = 4,
+    .n_in_optional = 1,
+    .n_out = 1,
+    .reads_packed = 1 << EXPERTS_W | 1 << EXPERTS_W1,
+    .infer = infer,
+    TG_REFS(experts_x_grad, ref),
+    TG_SHADERS(shaders),
+    .flop = experts_flop,
+    TG_CASES(cases),
+};

@@ -9,14 +9,15 @@
  *
  *   cache[p, kv, r, :] = key head kv of row t      cache[p, K + kv, r, :] = its value head
  *
- * Page p and row r are those of the sequence and the position of row t: ops/attention/pages.h. A
- * cache of fewer bits has its rows packed (ops/attention/kv_row.h).
+ * Page p and row r are those of the sequence and the position of row t:
+ * ops/attention/cache/pages.h. A cache of fewer bits has its rows packed
+ * (ops/attention/cache/kv_row.h).
  *
  * Rows that are not named keep what they hold, and nothing else is read of the cache. No two rows
  * of a call have the same place.
  */
+#include "ops/attention/cache/kv_reference.h"
 #include "ops/attention/heads_rules.h"
-#include "ops/attention/kv_reference.h"
 #include "ops/build.h"
 #include "ops/shader.h"
 
@@ -97,7 +98,7 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const pages[] = {
-#include "ops/attention/pages.wgsl.h"
+#include "ops/attention/cache/pages.wgsl.h"
 };
 static const char *const wgsl[] = {
 #include "ops/kv_append/kv_append.wgsl.h"
@@ -106,7 +107,7 @@ static const char *const wgsl[] = {
 static size_t append_groups(const tg_args *a) { return tg_shader_elem_groups(&a->in_type[1]); }
 
 static const char *const rounding[] = {
-#include "ops/attention/kv_round.wgsl.h"
+#include "ops/attention/cache/kv_round.wgsl.h"
 };
 static const char *const packed[] = {
 #include "ops/kv_append/kv_append_packed.wgsl.h"

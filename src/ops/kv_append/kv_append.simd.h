@@ -6,9 +6,9 @@
  * decoding has, is one unit.
  */
 #include "ir/op.h"
+#include "ops/attention/cache/kv_row.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/attention/heads.h"
-#include "ops/attention/kv_row.h"
-#include "ops/attention/pages.h"
 #include "ops/kernel.h"
 #include "simd/vec.h"
 

@@ -10,7 +10,7 @@
 #define TG_OPS_MAMBA2_COLUMNS_H
 
 #include "ir/op.h"
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/mamba2/mamba2_rules.h"
 #include "simd/vmath.h"
 

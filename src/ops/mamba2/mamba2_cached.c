@@ -11,7 +11,7 @@
  * 0, and what they leave goes to states[slots[s,1]], another one: so the state before a call is
  * there after it, for a sequence that goes back. States that are not named keep what they hold.
  */
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/mamba2/mamba2_rules.h"
 #include "ops/shader.h"
 

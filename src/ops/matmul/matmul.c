@@ -561,13 +561,13 @@ static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
 };
 static const char *const weights[] = {
-#include "ops/matmul/shaders/matmul_weights.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_weights.wgsl.h"
 };
 static const char *const words[] = {
-#include "ops/matmul/shaders/matmul_words.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_words.wgsl.h"
 };
 static const char *const values[] = {
-#include "ops/matmul/shaders/matmul_values.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_values.wgsl.h"
 };
 static const char *const added[] = {
 #include "ops/matmul/shaders/matmul_added.wgsl.h"
@@ -576,16 +576,16 @@ static const char *const packed_rows[] = {
 #include "ops/packed_rows.wgsl.h"
 };
 static const char *const packed[] = {
-#include "ops/matmul/shaders/matmul_packed.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_packed.wgsl.h"
 };
 static const char *const packed_one[] = {
-#include "ops/matmul/shaders/matmul_packed_one.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_packed_one.wgsl.h"
 };
 static const char *const packed_tile[] = {
-#include "ops/matmul/shaders/matmul_packed_tile.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_packed_tile.wgsl.h"
 };
 static const char *const packed_dx[] = {
-#include "ops/matmul/shaders/matmul_packed_dx.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_packed_dx.wgsl.h"
 };
 static const char *const right[] = {
 #include "ops/matmul/shaders/matmul_right.wgsl.h"

@@ -34,7 +34,7 @@ static const char *const float_halves[] = {
 #include "ops/matmul/shaders/matmul_float_halves.wgsl.h"
 };
 static const char *const packed_halves[] = {
-#include "ops/matmul/shaders/matmul_packed_halves.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_packed_halves.wgsl.h"
 };
 static const char *const by_matrices[] = {
 #include "ops/matmul/shaders/matmul_matrices.wgsl.h"

@@ -163,10 +163,10 @@ static const char *const wgsl[] = {
 #include "ops/norm_matmul/norm_matmul.wgsl.h"
 };
 static const char *const weights[] = {
-#include "ops/matmul/shaders/matmul_weights.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_weights.wgsl.h"
 };
 static const char *const words[] = {
-#include "ops/matmul/shaders/matmul_words.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_words.wgsl.h"
 };
 static const char *const packed_text[] = {
 #include "ops/packed.wgsl.h"
@@ -175,7 +175,7 @@ static const char *const packed_rows[] = {
 #include "ops/packed_rows.wgsl.h"
 };
 static const char *const packed_one[] = {
-#include "ops/matmul/shaders/matmul_packed_one.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_packed_one.wgsl.h"
 };
 /* rows_alone: each row is to have the bits that it has by itself, so it gets workgroups of its own.
  * Other products of several rows are no case for this op: absorb_norm makes none of them. */

@@ -3,7 +3,7 @@
  * position_add - y[b,t,:] = x[b,t,:] + p[pos[t],:], the learned embedding of positions.
  *
  *   in 0  x [B,T,C] or [T,C]     in 1  p [Tmax,C]     out 0  y as x
- *   in 2  at [T,2] i32 of rows x [T,C] of sessions, optional (ops/attention/pages.h):
+ *   in 2  at [T,2] i32 of rows x [T,C] of sessions, optional (ops/attention/cache/pages.h):
  *         pos[t] = at[t,1], which is below Tmax; else pos[t] = t
  *
  * Backward needs nothing.

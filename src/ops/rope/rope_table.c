@@ -5,10 +5,9 @@
  *   in 0   like                                                            in 1  freq [R/2]
  *   out 0  table [T,R]: cosines [R/2], then sines [R/2], of the angle pos[t] * freq[i], times f[0]
  *   f[0]   0: 1; above it, what YaRN and longrope stretch queries and keys by
- *   i[0]   1: like is at [T,2] i32, rows of sessions (ops/attention/pages.h); pos[t] = at[t,1]
- *          2: like is pos [T] i32, of texts that lie one behind the other
- *          0: like is [B,T] or [B,T,..], whole sequences, of which only the shape is looked at;
- *             pos[t] = t
+ *   i[0]   1: like is at [T,2] i32, rows of sessions (ops/attention/cache/pages.h); pos[t] =
+ * at[t,1] 2: like is pos [T] i32, of texts that lie one behind the other 0: like is [B,T] or
+ * [B,T,..], whole sequences, of which only the shape is looked at; pos[t] = t
  *
  * The angle is rounded to f32, as transformers does; its functions are computed in double. Su et
  * al. 2021. Scaled positions are scaled frequencies, which whoever makes the model's states has

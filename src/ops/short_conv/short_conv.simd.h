@@ -7,7 +7,7 @@
  * fiftieth of a layer's time, and a module for the web has little room.
  */
 #include "ir/op.h"
-#include "ops/attention/pages.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "simd/vec.h"

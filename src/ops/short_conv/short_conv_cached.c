@@ -7,9 +7,9 @@
  *   in 2  at [T,2] i32             in 3  pages [S,C] i32             in 4  w [C,L]
  *   out 0 y [T,C]                  out 1 the next version of cache, the same memory
  *
- * u of a row is kept at its position (ops/attention/pages.h), and read from there by later calls.
- * Rows that are not named keep what they hold. A ring must have room for a call's rows and the taps
- * before them.
+ * u of a row is kept at its position (ops/attention/cache/pages.h), and read from there by later
+ * calls. Rows that are not named keep what they hold. A ring must have room for a call's rows and
+ * the taps before them.
  */
 #include "ops/attention/heads_rules.h"
 #include "ops/shader.h"
@@ -64,7 +64,7 @@ TG_CASE_TABLE cases[] = {
 };
 
 static const char *const pages[] = {
-#include "ops/attention/pages.wgsl.h"
+#include "ops/attention/cache/pages.wgsl.h"
 };
 static const char *const wgsl[] = {
 #include "ops/short_conv/short_conv_cached.wgsl.h"

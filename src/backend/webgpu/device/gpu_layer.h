@@ -6,7 +6,7 @@
 #ifndef TG_BACKEND_WEBGPU_GPU_LAYER_H
 #define TG_BACKEND_WEBGPU_GPU_LAYER_H
 
-#include "backend/webgpu/device/check_gpu.h"
+#include "backend/webgpu/device/self_test/check_gpu.h"
 
 /* Begins to make all pipelines that the following runs. */
 tg_status tg_gpu_layer_compile(tg_ctx *ctx, tg_gpu_bench *bench);

@@ -22,7 +22,7 @@
 #include <time.h>
 
 #include "backend/webgpu/device/gpu_native.h"
-#include "backend/webgpu/device/gpu_self_test.h"
+#include "backend/webgpu/device/self_test/gpu_self_test.h"
 #include "base/time.h"
 
 static void sleep_us(long us) {

@@ -21,7 +21,7 @@
  */
 #include "backend/webgpu/single/single.h"
 
-#include "backend/webgpu/device/gpu_self_test.h"
+#include "backend/webgpu/device/self_test/gpu_self_test.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

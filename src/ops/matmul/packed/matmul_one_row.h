@@ -12,16 +12,16 @@
 #include "ops/matmul/packed/matmul_packed_shader.h"
 
 static const char *const four_words[] = {
-#include "ops/matmul/shaders/matmul_four_words.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_four_words.wgsl.h"
 };
 static const char *const one_row[] = {
-#include "ops/matmul/shaders/matmul_one_row.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_one_row.wgsl.h"
 };
 static const char *const one_row_floats[] = {
-#include "ops/matmul/shaders/matmul_one_row_floats.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_one_row_floats.wgsl.h"
 };
 static const char *const one_row_int8[] = {
-#include "ops/matmul/shaders/matmul_one_row_int8.wgsl.h"
+#include "ops/matmul/shaders/packed/matmul_one_row_int8.wgsl.h"
 };
 
 static bool fits_nibbles(const tg_args *a);

@@ -17,7 +17,7 @@
  * another order (model/tensors.h). Images and the layers that guess further tokens (mtp) are left
  * out. Facts: transformers' modeling_qwen3_5 and llama.cpp's converter.
  */
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

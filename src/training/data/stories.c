@@ -37,7 +37,7 @@
  * at MAX_DEPTH. A reference that does not resolve is written out with its braces, where the tests
  * of the grammar look for it.
  */
-#include "training/stories.h"
+#include "training/data/stories.h"
 
 #include "base/err.h"
 #include "base/libc.h"

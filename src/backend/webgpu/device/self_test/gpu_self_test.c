@@ -3,7 +3,7 @@
  * gpu_self_test.c - see gpu_self_test.h. The pipelines of all cases are asked for before the first
  * one runs, so that they are compiled side by side.
  */
-#include "backend/webgpu/device/gpu_self_test.h"
+#include "backend/webgpu/device/self_test/gpu_self_test.h"
 
 #include "backend/cpu/check.h"
 #include "backend/webgpu/device/gpu_layer.h"

@@ -4,7 +4,7 @@
  * asks for a story does without these 300 KB.
  */
 #include "base/os/os_wasm.h"
-#include "training/stories.h"
+#include "training/data/stories.h"
 
 static const char *grammar;
 

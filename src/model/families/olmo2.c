@@ -11,7 +11,7 @@
  * and of all of keys. Three layers of four of OLMo 3 see a window; where positions are stretched,
  * these are not. Facts: transformers' modeling_olmo2, modeling_olmo3.
  */
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

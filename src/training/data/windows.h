@@ -24,7 +24,7 @@
 #define TG_TRAINING_WINDOWS_H
 
 #include "load/weights.h"
-#include "training/text.h"
+#include "training/data/text.h"
 
 /* A part in tokens: [first, first + train) are trained on, `val` behind them validate. */
 typedef struct tg_stretch {

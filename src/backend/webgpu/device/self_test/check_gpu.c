@@ -10,7 +10,7 @@
  * writes too far can be seen to; no implementation's own bounds check hides it. What no array is
  * copied to holds NaNs.
  */
-#include "backend/webgpu/device/check_gpu.h"
+#include "backend/webgpu/device/self_test/check_gpu.h"
 
 enum { DUMMY_BYTES = TG_GPU_ALIGN, N_DUMMIES = TG_MAX_BIND };
 

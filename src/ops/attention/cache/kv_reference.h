@@ -6,7 +6,8 @@
 #define TG_OPS_ATTENTION_KV_REFERENCE_H
 
 #include "base/libc.h"
-#include "ops/attention/kv_row.h"
+#include "ir/op.h"
+#include "ops/attention/cache/kv_row.h"
 
 /* Elements of a head that a packed cache takes: the references have a row of them on the stack. */
 enum { TG_KV_SIZE_MAX = 1024 };

@@ -6,7 +6,7 @@
  * while we train, that is an error with an offset, not a signal. Several files are one text, with
  * nothing between them: a window may begin in one and end in the next.
  */
-#include "training/text.h"
+#include "training/data/text.h"
 
 #include "base/codec/crc.h"
 #include "base/rng.h"

@@ -20,8 +20,8 @@
  * above 0) is refused by that key. This file has, in this order: the graph, sizes of a file,
  * wants, fresh sizes, transformers' tables.
  */
-#include "model/granite.h"
-#include "model/llama.h"
+#include "model/families/granite.h"
+#include "model/families/llama.h"
 
 /* One loop for both kinds of layers: a kind decides what stands between the two products of the
  * mixer, and which tensors these are. n->layer is what the words of net.h go by. */

@@ -7,7 +7,7 @@
 
 #include "base/rng.h"
 #include "ir/op.h"
-#include "ops/attention/kv_row.h"
+#include "ops/attention/cache/kv_row.h"
 
 /* Rows of input k, a packed cache of heads of d <= 64 elements, get numbers of [-1, 1). */
 static inline void tg_case_fill_cache(const tg_args *a, int k, size_t d) {

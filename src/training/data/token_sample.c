@@ -5,7 +5,7 @@
  * A text of up to SAMPLES pieces goes through the tokenizer whole, and the count is exact. Of a
  * longer one that many pieces are taken, evenly spread: the same ones each time.
  */
-#include "training/text.h"
+#include "training/data/text.h"
 
 #include "base/buf.h"
 

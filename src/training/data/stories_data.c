@@ -4,7 +4,7 @@
  *
  * The assembler copies it in. An array in C would say the same, and take compilers seconds.
  */
-#include "training/stories.h"
+#include "training/data/stories.h"
 
 __asm__(".pushsection .rodata\n"
         ".globl tg_stories_text\n"

@@ -6,7 +6,7 @@
  * up to the answer with what asks for one, and with it. What both begin with is read, the rest up
  * to the token that ends answers is predicted. No template has to be known for that.
  */
-#include "training/chats.h"
+#include "training/data/chats.h"
 
 #include "base/codec/crc.h"
 #include "base/codec/json.h"

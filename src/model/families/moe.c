@@ -16,8 +16,8 @@
  * gates and values of each in one. Facts: transformers' modeling_qwen3_moe, modeling_olmoe and
  * modeling_granitemoe.
  */
-#include "model/granite.h"
-#include "model/llama.h"
+#include "model/families/granite.h"
+#include "model/families/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

@@ -11,7 +11,7 @@
  * Most layers are gated short convolutions (ops/short_conv); the others have Qwen 3's attention.
  * The final norm is named after the embedding. Facts: transformers' modeling_lfm2.
  */
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

@@ -13,7 +13,7 @@
  * and keys; Llama 3 stretches its frequencies by factors that are in the file (rope_freqs). Facts:
  * transformers' modeling_llama, modeling_mistral, modeling_smollm3, modeling_qwen2, modeling_qwen3.
  */
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 tg_value *tg_llama_graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

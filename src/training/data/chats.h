@@ -16,7 +16,7 @@
 #define TG_TRAINING_CHATS_H
 
 #include "chat/chat.h"
-#include "training/text.h"
+#include "training/data/text.h"
 
 /*
  * bytes [n_bytes], JSON Lines, are not needed afterwards; empty lines are passed over. Those that

@@ -3,8 +3,8 @@
  * gpu_untested.c - gpu_self_test.h, gpu_tiles.h and single.h in a page: nothing is tried, so
  * nothing is on that would have to be, and tiles go by the rule.
  */
-#include "backend/webgpu/device/gpu_self_test.h"
 #include "backend/webgpu/device/gpu_tiles.h"
+#include "backend/webgpu/device/self_test/gpu_self_test.h"
 #include "backend/webgpu/single/single.h"
 
 const uint32_t tg_gpu_left_to_cpu = TG_LEVER_BIT(int8_activations);

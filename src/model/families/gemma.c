@@ -14,7 +14,7 @@
  * modeling_gemma3.
  */
 #include "base/math.h"
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));

@@ -7,7 +7,7 @@
  * depend on the length of a text (longrope), and of Phi-4's heads three quarters turn. Facts:
  * transformers' modeling_phi3.
  */
-#include "model/llama.h"
+#include "model/families/llama.h"
 
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];

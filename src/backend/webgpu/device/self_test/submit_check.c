@@ -2,10 +2,10 @@
 /*
  * submit_check.c - see submit_check.h.
  */
-#include "backend/webgpu/device/submit_check.h"
+#include "backend/webgpu/device/self_test/submit_check.h"
 
 static const char *const wgsl[] = {
-#include "backend/webgpu/device/submit_check.wgsl.h"
+#include "backend/webgpu/device/self_test/submit_check.wgsl.h"
 };
 static const tg_shader shader = {
     .name = "submit_check",

@@ -23,11 +23,11 @@
 #ifndef TG_OPS_ATTENTION_FLASH_H
 #define TG_OPS_ATTENTION_FLASH_H
 
+#include "ops/attention/cache/kv_row.h"
+#include "ops/attention/cache/pages.h"
 #include "ops/attention/cap.h"
-#include "ops/attention/kv_row.h"
-#include "ops/attention/pages.h"
+#include "ops/attention/flash/tiles.h"
 #include "ops/attention/softmax.h"
-#include "ops/attention/tiles.h"
 #if !defined(FLASH_OF_CACHE)
 #include "ops/attention/drop.h"
 #endif

@@ -2,7 +2,7 @@
 /*
  * windows.c - a text into tokens, and windows of them. See windows.h.
  */
-#include "training/windows.h"
+#include "training/data/windows.h"
 
 #include "base/rng.h"
 #include "base/time.h"
