@@ -31,7 +31,8 @@ def git(*args):
 
 
 def last_addition(path):
-    """(commit, names) of the last commit that added names to the list, or None."""
+    """(commit, names) of the last commit that added names to the list, or None; one that takes as many
+    away renames them."""
     for commit in git("log", "--format=%h", "--", path).split():
         names = {"+": set(), "-": set()}
         begun = False
@@ -41,7 +42,8 @@ def last_addition(path):
             if found:
                 names[found.group(1)].add(found.group(2))
         added = names["+"] - names["-"]
-        if added and not begun:
+        renamed = len(added) == len(names["-"] - names["+"])
+        if added and not begun and not renamed:
             return commit, sorted(added)
     return None
 
