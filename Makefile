@@ -232,11 +232,12 @@ WASM_PASSES  := --optimize-level=2 --shrink-level=2 --low-memory-unused --strip-
                 --optimize-added-constants --simplify-locals --rse --coalesce-locals --reorder-locals \
                 --vacuum --code-folding --merge-blocks --remove-unused-names --remove-unused-brs --vacuum
 WASM         := $(BUILD)/wasm
-# Ops and families that are native alone: a module has no room for them, or (loss_scale) no use.
+# Ops, families and types (of grids: types.def) that are native alone: a module has no room for them,
+# or (loss_scale) no use.
 blank               := $(subst ,, )
 WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached
 WASM_LACKS_FAMILIES := qwen35
-WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/model/families/qwen35.c
+WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/model/families/qwen35.c src/dtype/blocks_grid.c
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
                 -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
@@ -253,10 +254,10 @@ WASM_SRC     := $(filter-out src/base/os/os_posix% src/base/os/os_wasm_thread.c 
 WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \
                   $(patsubst %.h,%.o,$(filter-out $(WASM_LACKS),$(SIMD))) src/ops/kernel_table.o
 # The lists without what a module lacks, before the whole ones in the path of headers.
-WASM_LISTS   := $(addprefix $(BUILD)/gen/web/,ir/ops.def model/families.def simd_ops.h)
+WASM_LISTS   := $(addprefix $(BUILD)/gen/web/,ir/ops.def model/families.def dtype/types.def simd_ops.h)
 $(BUILD)/gen/web/%.def: src/%.def Makefile
 	@mkdir -p $(@D)
-	@sed -E '/^TG_[A-Z]+\(($(subst $(blank),|,$(WASM_LACKS_OPS) $(WASM_LACKS_FAMILIES)))\)$$/d' $< > $@
+	@sed -E '/^TG_[A-Z]+\(($(subst $(blank),|,$(WASM_LACKS_OPS) $(WASM_LACKS_FAMILIES)))\)$$/d;/^TG_GRID\(/d' $< > $@
 $(BUILD)/gen/web/simd_ops.h: $(BUILD)/gen/simd_ops.h Makefile
 	@mkdir -p $(@D)
 	@sed -E '/^TG_[A-Z_]+\(($(subst $(blank),|,$(WASM_LACKS_OPS)))\)$$/d' $< > $@

@@ -8,6 +8,8 @@
  */
 #include "dtype/blocks.h"
 
+#include "dtype/blocks_grid.h"
+
 static uint16_t u16_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
 static float f16_at(const uint8_t *p) { return tg_f16_to_f32(u16_at(p)); }
 
@@ -108,6 +110,38 @@ static void take_tq2_0(const uint8_t *b, tg_block_parts *o) {
     for (size_t r = 0; r < 16; r += 2) set_pair(o, r, d, 0);
     for (size_t i = 0; i < 256; i++)
         o->q[i] = (int8_t)((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1);
+}
+
+/*
+ * TQ1_0  | 48 bytes of fives | 4 bytes of fours | d |
+ * A byte is a fraction of 256 whose digits, to the base of three, are weights: those of equal place
+ * are neighbours, over 32 bytes, then 16, then 4. 256 * 3^-5 is more than 1, so nothing is lost.
+ */
+static void take_tq1_0(const uint8_t *b, tg_block_parts *o) {
+    static const struct {
+        uint8_t at, bytes, digits;
+    } parts[] = { { 0, 32, 5 }, { 32, 16, 5 }, { 48, 4, 4 } };
+    const float d = f16_at(b + 52);
+    int8_t *q = o->q;
+    for (size_t r = 0; r < 16; r += 2) set_pair(o, r, d, 0);
+    for (size_t p = 0; p < 3; p++) {
+        unsigned times = 1;
+        for (size_t digit = 0; digit < parts[p].digits; digit++, times *= 3)
+            for (size_t i = 0; i < parts[p].bytes; i++)
+                *q++ = (int8_t)((int)((b[parts[p].at + i] * times & 255) * 3 >> 8) - 1);
+    }
+}
+
+/* Q1_0   | d | 16 bytes of signs, the lowest bits first |, a set one stands for +d */
+static void take_q1_0(const uint8_t *b, tg_block_parts *o) {
+    for (size_t r = 0; r < 8; r += 2) set_pair(o, r, f16_at(b), 0);
+    for (size_t i = 0; i < 128; i++) o->q[i] = b[2 + i / 8] >> (i % 8) & 1 ? 1 : -1;
+}
+
+/* Q2_0   | d | 16 bytes of q |, weights i, i + 1, i + 2, i + 3 from the low end of a byte up */
+static void take_q2_0(const uint8_t *b, tg_block_parts *o) {
+    for (size_t r = 0; r < 4; r += 2) set_pair(o, r, f16_at(b), 0);
+    for (size_t i = 0; i < 64; i++) o->q[i] = (int8_t)((b[2 + i / 4] >> (i % 4 * 2) & 3) - 1);
 }
 
 /*
@@ -227,6 +261,7 @@ void tg_block_take_apart(tg_dtype type, const uint8_t *block, tg_block_parts *ou
     static void (*const take[TG_DTYPE_COUNT])(const uint8_t *, tg_block_parts *) = {
 #define TG_DTYPE(suffix, name, number, cols, bytes, packing)
 #define TG_BLOCK(suffix, name, number, cols, bytes, packing) [TG_##suffix] = take_##name,
+#define TG_GRID(suffix, name, number, cols, bytes, packing)  [TG_##suffix] = tg_grid_take_##name,
 #include "dtype/types.def"
     };
     out->has_offset = false;

@@ -87,7 +87,7 @@ def metadata():
     for window in 0, 15, 16, 4096:
         one(f"a window of {window}", lambda g: g.number(p + "attention.sliding_window", window))
     one("a word of 2023", lambda g: g.string(p + "tensor_data_layout", "Meta AI original pth"))
-    for kind, name in (21, "IQ3_S"), (16, "IQ2_XXS"), (34, "TQ1_0"), (41, "Q1_0"), (77, "one that is not known"):
+    for kind, name in (15, "Q8_K"), (31, "Q4_0_4_4"), (36, "IQ4_NL_4_4"), (40, "NVFP4"), (77, "one that is not known"):
         one(f"type {kind}", lambda g: g.tensors["blk.0.attn_q.weight"].__setitem__(1, kind),
             "blk.0.attn_q.weight", f"have {name}, type {kind}")
     one("a row beyond 2^62", lambda g: g.tensors["blk.0.attn_q.weight"].__setitem__(0, [1 << 62]),

@@ -31,7 +31,10 @@ static const struct {
     { TG_Q5_1, { 0, 2, -1 } }, { TG_Q8_0, { 0, -1 } },    { TG_Q2_K, { 80, 82, -1 } },
     { TG_Q3_K, { 108, -1 } },  { TG_Q4_K, { 0, 2, -1 } }, { TG_Q5_K, { 0, 2, -1 } },
     { TG_Q6_K, { 208, -1 } },  { TG_IQ4_NL, { 0, -1 } },  { TG_IQ4_XS, { 0, -1 } },
-    { TG_MXFP4, { -1 } },      { TG_TQ2_0, { 64, -1 } },
+    { TG_MXFP4, { -1 } },      { TG_TQ2_0, { 64, -1 } },  { TG_TQ1_0, { 52, -1 } },
+    { TG_Q1_0, { 0, -1 } },    { TG_Q2_0, { 0, -1 } },    { TG_IQ2_XXS, { 0, -1 } },
+    { TG_IQ2_XS, { 0, -1 } },  { TG_IQ2_S, { 0, -1 } },   { TG_IQ3_XXS, { 0, -1 } },
+    { TG_IQ3_S, { 0, -1 } },   { TG_IQ1_S, { 0, -1 } },   { TG_IQ1_M, { 54, -1 } },
 };
 
 static void fill(size_t i, uint8_t bytes[BLOCKS * 256]) {

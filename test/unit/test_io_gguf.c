@@ -275,7 +275,7 @@ static void tensors_that_are_none(void **state) {
         { 2, 4, 40, Q8_0, 0, TG_E_FORMAT, "want rows of whole blocks of 32" },
         { 2, 32, 5, Q8_0, 0, TG_E_FORMAT, "want rows of whole blocks of 32" },
         { 1, 1, 4, 99, 0, TG_E_UNSUPPORTED, "have one that is not known, type 99" },
-        { 1, 1, 4, 16, 0, TG_E_UNSUPPORTED, "have IQ2_XXS" },
+        { 1, 1, 4, 40, 0, TG_E_UNSUPPORTED, "have NVFP4" },
         { 1, 1, UINT64_C(1) << 62, F32, 0, TG_E_FORMAT, "fits 64 bits" },
         { 1, 1, 4, F32, 4, TG_E_FORMAT, "aligned and apart" },
         { 1, 1, 4, F32, 1024, TG_E_FORMAT, "within the" },

@@ -186,11 +186,11 @@ static tg_status take_value(head *h, tg_gguf_value *v) {
 }
 
 /* All that can be read, each behind a space. */
-static const char *known_types(char text[200]) {
+static const char *known_types(char text[300]) {
     text[0] = 0;
     for (int i = 0; i < TG_DTYPE_COUNT; i++)
         if (tg_dtype_table[i].number != TG_NOT_IN_GGUF)
-            tg_str_append(text, 200, " %s", tg_dtype_table[i].label);
+            tg_str_append(text, 300, " %s", tg_dtype_table[i].label);
     return text;
 }
 
@@ -204,7 +204,6 @@ static const char *name_of_type(uint32_t type) {
         [26] = "I32",        [27] = "I64",        [28] = "F64",        [29] = "IQ1_M",
         [31] = "Q4_0_4_4",   [32] = "Q4_0_4_8",   [33] = "Q4_0_8_8",   [34] = "TQ1_0",
         [36] = "IQ4_NL_4_4", [37] = "IQ4_NL_4_8", [38] = "IQ4_NL_8_8", [40] = "NVFP4",
-        [41] = "Q1_0",
     };
     const char *name = type < sizeof names / sizeof names[0] ? names[type] : NULL;
     return name ? name : "one that is not known";
@@ -233,7 +232,7 @@ static tg_status take_tensor(head *h, tg_gguf_tensor *t) {
     uint32_t type;
     TG_TRY(tg_read_u32(&h->r, t->name, &type));
     if (!tg_dtype_of_number(type, &t->type)) {
-        char known[200];
+        char known[300];
         return tg_reader_fail(&h->r, TG_E_UNSUPPORTED, type_at, t->name,
                               "want one of%s, have %s, type %u", known_types(known),
                               name_of_type(type), (unsigned)type);
