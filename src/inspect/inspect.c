@@ -300,6 +300,8 @@ tg_status tg_inspect_matmul(tg_context *ctx, int32_t m, int32_t n, int32_t k, in
 /* -------------------------------------------------------------------------- gradients of a model
  */
 
+enum { TOKENS = 7, ROWS = 2 * TOKENS };
+
 /* A tiny model in the oracle: every parameter's gradient node, and some elements of each tried. */
 typedef struct model_check {
     tg_graph g;
@@ -307,20 +309,37 @@ typedef struct model_check {
     tg_layout layout;
     tg_arena arena;
     tg_value *weights, *tokens, *targets, *loss;
+    tg_net_texts texts; /* of an encoder */
     tg_value *wrt[96], *dwrt[96];
     size_t n;
 } model_check;
 
+/* What an encoder makes of two texts, by the rows of its embedding. */
+static tg_value *encoder_logits(model_check *m, tg_net *net) {
+    tg_graph *g = net->g;
+    m->texts = (tg_net_texts) { .tokens = m->tokens,
+                                .positions = tg_input(g, "positions", m->tokens->type),
+                                .kinds = tg_input(g, "kinds", m->tokens->type),
+                                .spans = tg_input(g, "spans", tg_type_2d(TG_I32, ROWS, 2)) };
+    net->texts = &m->texts;
+    tg_value *x = tg_family_of(net->config)->encode(net);
+    net->layer = -1;
+    return tg_net_linear(net, x, "token_embd", TG_READ_PLAIN);
+}
+
 /* Levers are off (see the caller's tg_graph_init), so that no fusion hides a node. */
-static tg_status build_model(model_check *m, tg_ctx *err, tg_model_config *config) {
-    TG_TRY(tg_config_complete(err, "gradients", config));
+static tg_status build_model(model_check *m, tg_ctx *err, const tg_model_config *config) {
     TG_TRY(tg_layout_make(err, &m->arena, config, &m->layout));
     tg_graph *g = &m->g;
     tg_net net = tg_net_of(g, &m->layout);
     m->weights = net.flat;
-    m->tokens = tg_input(g, "tokens", tg_type_2d(TG_I32, 2, 7));
-    m->targets = tg_input(g, "targets", tg_type_2d(TG_I32, 2, 7));
-    tg_value *logits = tg_net_logits(&net, m->tokens);
+    const bool encodes = tg_family_of(config)->encode;
+    const tg_type ids =
+        encodes ? tg_type_1d(TG_I32, ROWS) : tg_type_2d(TG_I32, ROWS / TOKENS, TOKENS);
+    m->tokens = tg_input(g, "tokens", ids);
+    m->targets = tg_input(g, "targets", ids);
+    net.answers = encodes ? TG_ANSWER_HIDDEN_STATES : net.answers;
+    tg_value *logits = encodes ? encoder_logits(m, &net) : tg_net_logits(&net, m->tokens);
     m->loss = tg_cross_entropy(g, logits, m->targets, 1);
     for (tg_node *n = g->first; n && m->n < 96; n = n->next)
         if (n->op == TG_OP_view && n->in[0] == m->weights) m->wrt[m->n++] = &n->out[0];
@@ -338,8 +357,18 @@ static void fill_model(model_check *m) {
         tg_check_fill_f32(&x, 1, i, 0, 0.3f);
         w[i] = (double)x;
     }
-    tg_check_fill_i32(tg_oracle_data(&m->oracle, m->tokens), 14, 1, 1, 256);
-    tg_check_fill_i32(tg_oracle_data(&m->oracle, m->targets), 14, 1, 2, 256);
+    tg_check_fill_i32(tg_oracle_data(&m->oracle, m->tokens), ROWS, 1, 1, 256);
+    tg_check_fill_i32(tg_oracle_data(&m->oracle, m->targets), ROWS, 1, 2, 256);
+    if (!m->texts.tokens) return;
+    /* Texts of other lengths than rows of a batch would have. Their kind is 0 throughout. */
+    int32_t *positions = tg_oracle_data(&m->oracle, m->texts.positions);
+    int32_t *spans = tg_oracle_data(&m->oracle, m->texts.spans);
+    for (int32_t t = 0, cut = TOKENS - 2; t < ROWS; t++) {
+        const int32_t first = t < cut ? 0 : cut;
+        if (positions) positions[t] = (t - first) % TOKENS;
+        spans[2 * t] = first;
+        spans[2 * t + 1] = t < cut ? cut : ROWS;
+    }
 }
 
 /* Central difference at one element, relative to the largest gradient of its tensor. In double,
@@ -380,11 +409,28 @@ static void check_param(model_check *m, size_t i, tg_check_fn report, void *user
     if (report) report(user, &check);
 }
 
+/* Nobody makes fresh encoders, so their sizes are those that a file would have. */
+static void complete_encoder(tg_model_config *c) {
+    c->kv_heads = c->heads;
+    c->head_size = c->width / c->heads;
+    c->eps = 1e-5f;
+    c->embed_scale = c->rope_factor = 1;
+    c->rope_base[0] = c->rope_base[1] = 1e4f;
+    c->score_scale = 0.5f;
+    if (!tg_family_of(c)->windows) return;
+    c->window = 6;
+    c->window_every = 2;
+}
+
 /* Sizes that are no multiple of anything: width 12 in heads of 4, 7 tokens, so every kernel has
  * tails and every reshape is seen. */
-static tg_status check_family(tg_context *ctx, const char *family, tg_check_fn report, void *user,
-                              size_t *n_failed) {
-    tg_model_config config = { 2, 12, 3, 7, 256, 48, .family = family };
+static tg_status check_family(tg_context *ctx, const tg_family *family, tg_check_fn report,
+                              void *user, size_t *n_failed) {
+    tg_model_config config = { 2, 12, 3, TOKENS, 256, 48, .family = family->name };
+    if (family->encode)
+        complete_encoder(&config);
+    else
+        TG_TRY(tg_config_complete(&ctx->err, "gradients", &config));
     model_check *m = tg_alloc(&ctx->err.mem, sizeof *m);
     if (!m) return tg_fail_memory(&ctx->err, "gradient check", sizeof *m);
     tg_arena_init(&m->arena, &ctx->err.mem);
@@ -407,7 +453,7 @@ static tg_status check_family(tg_context *ctx, const char *family, tg_check_fn r
  * passes all of those. *n_failed is added to, not set. */
 tg_status tg_inspect_model_gradients(tg_context *ctx, tg_check_fn report, void *user,
                                      size_t *n_failed) {
-    for (size_t i = 0; tg_family_at(i); i++)
-        TG_TRY(check_family(ctx, tg_family_at(i), report, user, n_failed));
+    for (size_t i = 0; i < tg_n_families; i++)
+        TG_TRY(check_family(ctx, tg_families[i], report, user, n_failed));
     return TG_OK;
 }

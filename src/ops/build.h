@@ -341,11 +341,17 @@ static inline tg_value *tg_delta_net_cached(tg_graph *g, tg_value *z, tg_value *
 }
 
 /* o [T,H*D]: row t attends to rows spans[t,0] .. spans[t,1]-1 of qkv [T,(H+2K)*D] of dynamic rows:
- * its text's.   in: qkv, spans [T,2] i32   i, f as attention; a window i[3] reaches half as far to
- * both sides */
+ * its text's.   in: qkv, spans [T,2] i32   out 1 lse [T,H]   i, f as attention; a window i[3]
+ * reaches half as far to both sides */
 static inline tg_value *tg_attention_spans(tg_graph *g, tg_value *qkv, tg_value *spans,
                                            const tg_attr *a) {
     return TG_APPLY(g, attention_spans, a, qkv, spans);
+}
+/* dqkv [T,(H+2K)*D]   in: qkv, spans, o, lse, do   i, f as attention_spans */
+static inline tg_value *tg_attention_spans_grad(tg_graph *g, tg_value *qkv, tg_value *spans,
+                                                tg_value *o, tg_value *lse, tg_value *dout,
+                                                const tg_attr *a) {
+    return TG_APPLY(g, attention_spans_grad, a, qkv, spans, o, lse, dout);
 }
 
 /* y [..,M] = act(x[..,0:M]) * x[..,M:2M], with the bits of a matmul that reads so: read is

@@ -3,18 +3,20 @@
  * attention_spans - attention both ways within each of several texts that lie one behind the other.
  *
  *   in 0   qkv [T,(H+2K)*D], T dynamic     in 1  spans [T,2] i32: first and end of a token's text
- *   out 0  o [T,H*D]
+ *   out 0  o [T,H*D]                       out 1  lse [T,H]
  *   i[0] H   i[1] K   i[2] D   i[3] window, 0: none   f[0] scale
  *
- *   o[t] = sum_j p[t,j] v[j],  p[t,:] = softmax of scale * q[t].k[j]   for j in [first, end) of t,
- *                                                                     |j - t| <= window / 2
+ *   s[t,j] = scale * q[t].k[j]    for j in [first, end) of t, |j - t| <= window / 2
+ *   lse[t] = log sum_j exp(s[t,j])
+ *   o[t]   = sum_j p[t,j] v[j],   p[t,j] = exp(s[t,j] - lse[t]), the softmax of row t
  *
  * Texts of any lengths share a call without padding. A span is held within the T rows, and has its
- * own token at least. For encoders alone, which nobody trains here: there is no gradient.
+ * own token at least. Backward needs qkv, spans, o and lse, as that of attention does; lse is for
+ * that alone.
  */
 #include "ops/attention/heads_rules.h"
 #include "ops/attention/reference.h"
-#include "ops/attention_spans/spans.h"
+#include "ops/attention_spans/spans_case.h"
 #include "ops/build.h"
 #include "ops/shader.h"
 
@@ -23,6 +25,7 @@ static void infer(tg_graph *g, tg_node *n) {
     const size_t rows = n->in[0]->type.dim[0];
     if (!tg_want_type(g, n, 1, tg_type_2d(TG_I32, rows, 2))) return;
     n->out[0].type = tg_type_2d(TG_F32, rows, tg_heads_of(&n->attr).q_row);
+    n->out[1].type = tg_type_2d(TG_F32, rows, tg_heads_of(&n->attr).n_q);
 }
 
 static void ref(const tg_args *a) {
@@ -38,10 +41,17 @@ static void ref(const tg_args *a) {
                                .n = seen.end - seen.begin,
                                .d = s.size,
                                .step = s.row };
-            attend(&m, (double)a->attr.f[0], qkv + t * s.row + tg_heads_q(&s, h),
-                   (TG_REAL *)a->out[0] + t * s.q_row + h * s.size);
+            ((TG_REAL *)a->out[1])[t * s.n_q + h] =
+                (TG_REAL)attend(&m, (double)a->attr.f[0], qkv + t * s.row + tg_heads_q(&s, h),
+                                (TG_REAL *)a->out[0] + t * s.q_row + h * s.size);
         }
     }
+}
+
+static void grad(tg_graph *g, tg_node *n, tg_value *const *dy, tg_value **din) {
+    if (!tg_want_no_gradient(g, n, dy, 1)) return;
+    din[0] =
+        tg_attention_spans_grad(g, n->in[0], n->in[1], &n->out[0], &n->out[1], dy[0], &n->attr);
 }
 
 /* As if all rows were one text. */
@@ -50,40 +60,21 @@ static double flop(const tg_args *a) {
     return 4 * (double)tg_heads_of(&a->attr).q_row * rows * rows;
 }
 
-/* Spans that the filler made are any two numbers: most do not hold their own token, and some lie
- * outside. Every third row gets one that does, as real ones are. */
-static void prepare(const tg_args *a) {
-    int32_t *spans = (int32_t *)(uintptr_t)a->in[1];
-    const int32_t rows = (int32_t)a->in_type[0].dim[0];
-    for (int32_t t = 0; t < rows; t += 3) {
-        spans[2 * t] = t / 2;
-        spans[2 * t + 1] = t + (rows - t + 1) / 2;
-    }
-}
-
 #define CASE(rows_, h, k, d, scale_) WINDOW(rows_, h, k, d, scale_, 0)
 #define WINDOW(rows_, h, k, d, scale_, window_)                                                    \
     { .in = { TG_T2(F32, rows_, ((h) + 2 * (k)) * (d)), TG_T2(I32, rows_, 2) },                    \
       .attr = { .i = { h, k, d, window_ }, .f = { scale_ } },                                      \
       .rt = { .rows = (rows_) },                                                                   \
       .i32_below = (rows_) + 2,                                                                    \
-      .prepare = prepare,                                                                          \
+      .prepare = prepare_spans,                                                                    \
       .tol = 3e-6 }
 TG_CASE_TABLE cases[] = {
-    CASE(1, 1, 1, 1, 1),
-    CASE(2, 3, 3, 8, 0.35355339f),
-    CASE(15, 2, 1, 16, 0.25f),
-    CASE(16, 4, 2, 17, 0.2f),
-    CASE(17, 12, 12, 32, 0.1767767f),
-    CASE(67, 2, 2, 40, 0.15811388f),
-    CASE(131, 2, 1, 65, 0.125f),
-    CASE(5, 2, 2, 256, 0.0625f),
-    WINDOW(1, 1, 1, 2, 1, 2),
-    WINDOW(67, 2, 1, 16, 0.25f, 8),
-    WINDOW(131, 2, 2, 34, 0.2f, 131),
-    WINDOW(17, 3, 1, 8, 0.3f, 3),
+#include "ops/attention_spans/spans_cases.def"
 };
 
+static const char *const spans[] = {
+#include "ops/attention_spans/spans.wgsl.h"
+};
 static const char *const wgsl[] = {
 #include "ops/attention_spans/attention_spans.wgsl.h"
 };
@@ -94,9 +85,9 @@ static const tg_shader shaders[] = {
     { .name = "heads",
       .fits = fits,
       .pass = { { .entry = "main",
-                  .wgsl = { wgsl },
+                  .wgsl = { spans, wgsl },
                   .reduces = true,
-                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0) },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_OUT(0), TG_BIND_OUT(1) },
                   .groups = head_groups } } },
 };
 
@@ -104,12 +95,13 @@ TG_OP_DESC(attention_spans) = {
     .name = "attention_spans",
     TG_DOC "attention both ways within each of several texts",
     .in_names = { "qkv", "spans" },
-    .out_names = { "o" },
+    .out_names = { "o", "lse" },
     .n_in = 2,
-    .n_out = 1,
+    .n_out = 2,
     .infer = infer,
     TG_REFS(attention_spans, ref),
     TG_SHADERS(shaders),
+    .grad = grad,
     .flop = flop,
     TG_CASES(cases),
 };

@@ -9,22 +9,11 @@
 #include "ir/op.h"
 #include "ops/attention/heads.h"
 #include "ops/attention_spans/spans.h"
-#include "simd/vec.h"
+#include "ops/attention_spans/spans_dot.h"
 #include "simd/vmath.h"
 
-enum { LANES = 16 };
-
-/* The last, partial vector of columns has zeros beyond them, which add nothing. */
-static float dot(const float *x, const float *y, size_t n) {
-    tg_v sum = tg_vzero();
-    size_t c = 0;
-    for (; c + LANES <= n; c += LANES) sum = tg_vfma(tg_vload(x + c), tg_vload(y + c), sum);
-    if (c < n) sum = tg_vfma(tg_vload_n(x + c, n - c), tg_vload_n(y + c, n - c), sum);
-    return tg_vsum(sum);
-}
-
-/* p [n] to exp(scale * (p - largest)); gives their sum. */
-static float weigh(float *p, size_t n, float scale) {
+/* p [n] to exp(scale * (p - largest)); gives their sum, and the log of that of exp(scale * p). */
+static float weigh(float *p, size_t n, float scale, float *lse) {
     float top = p[0];
     for (size_t j = 1; j < n; j++) top = p[j] > top || p[j] != p[j] ? p[j] : top; /* a NaN stays */
     const tg_v m = tg_vset(top), s = tg_vset(scale);
@@ -35,7 +24,9 @@ static float weigh(float *p, size_t n, float scale) {
         tg_vstore_n(p + j, e, left);
         sum = tg_vadd(sum, tg_vselect(tg_vfirst(left), e, tg_vzero()));
     }
-    return tg_vsum(sum);
+    const float total = tg_vsum(sum);
+    tg_vstore_n(lse, tg_vfma(m, s, tg_vlog(tg_vset(total))), 1);
+    return total;
 }
 
 /* o [d] = sum of p[j] v[j] / total. */
@@ -68,7 +59,7 @@ static void run(const tg_args *a, size_t begin, size_t end) {
         const float *from = qkv + seen.begin * s.row;
         const size_t n = seen.end - seen.begin;
         for (size_t j = 0; j < n; j++) p[j] = dot(q, from + j * s.row + tg_heads_k(&s, kv), s.size);
-        const float total = weigh(p, n, a->attr.f[0]);
+        const float total = weigh(p, n, a->attr.f[0], (float *)a->out[1] + t * s.n_q + h);
         gather((float *)a->out[0] + t * s.q_row + h * s.size, p, total, from + tg_heads_v(&s, kv),
                s.row, n, s.size);
     }

@@ -8,25 +8,12 @@
 @group(0) @binding(2) var<storage, read_write> qkv: array<f32>;
 @group(0) @binding(3) var<storage, read_write> spans: array<i32>;
 @group(0) @binding(4) var<storage, read_write> o_out: array<f32>;
+@group(0) @binding(5) var<storage, read_write> lse_out: array<f32>;
 
 const LOWEST = -0x1p127f;
 
 var<workgroup> q: array<f32, 256>;
 var<workgroup> weights: array<f32, 64>;
-var<workgroup> span_here: vec2<u32>;
-
-// Rows [x, y) that a token sees: see spans.h. What is in memory may not be the same for all threads,
-// so one looks, and the others are told.
-fn span_of(row: u32, rows: u32, tid: u32) -> vec2<u32> {
-    if (tid == 0u) {
-        let end = max(spans[2u * row + 1u], 0);
-        var far = rows;
-        if (op.i3 > 0) { far = u32(op.i3) / 2u; }
-        span_here = vec2<u32>(clamp(u32(max(spans[2u * row], 0)), row - min(row, far), row),
-                              clamp(u32(end), row + 1u, min(rows, row + 1u + far)));
-    }
-    return workgroupUniformLoad(&span_here);
-}
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
@@ -73,4 +60,5 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     for (var e = 0u; 64u * e + tid < size; e++) {
         o_out[group * size + 64u * e + tid] = o[e] / sum;
     }
+    if (tid == 0u) { lse_out[group] = top + log1(sum); }
 }
