@@ -13,6 +13,7 @@ import { Card } from '../parts/card';
 import { Check, Choice, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar } from '../parts/stat';
+import { P, Words } from '../parts/term';
 import { notify } from '../state/notices';
 import { useRun } from '../state/run';
 import { Store, useStore } from '../store';
@@ -155,7 +156,9 @@ function ResultTable({ results, gpu }: { results: readonly PresetResult[]; gpu: 
             <th>Build</th>
             <th class="right">ms a step</th>
             <th class="right">Times scalar [95 %]</th>
-            <th class="right">Drift</th>
+            <th class="right">
+              <Words>Drift</Words>
+            </th>
           </tr>
         </thead>
         <tbody>
@@ -265,7 +268,9 @@ export default function BenchView() {
     <div class="stack">
       <Card title="What to compare" aside="All builds on this machine, in turns.">
         <fieldset class="bench-options">
-          <legend class="field-label">Presets</legend>
+          <legend class="field-label">
+            <Words>Presets</Words>
+          </legend>
           {info?.presets.map((p) => (
             <Toggle
               key={p.name}
@@ -276,10 +281,12 @@ export default function BenchView() {
               onChange={(on) => bench.patch({ presets: toggle(presets, p.name, on) })}
             />
           ))}
-          {status === 'opening' && <p class="quiet">Getting the engine ready …</p>}
+          {status === 'opening' && <P class="quiet">Getting the engine ready …</P>}
         </fieldset>
         <fieldset class="bench-options">
-          <legend class="field-label">Builds</legend>
+          <legend class="field-label">
+            <Words>Builds</Words>
+          </legend>
           {BENCH_BUILDS.map((b) => (
             <Toggle
               key={b}
@@ -344,7 +351,7 @@ export default function BenchView() {
         {progress && (
           <>
             <Bar label="Benchmark" share={progress.done} />
-            <p class="quiet number">{progress.what}</p>
+            <P class="quiet number">{progress.what}</P>
           </>
         )}
         {state.error !== null && <Notice kind="error">{plainError(state.error)}</Notice>}
@@ -353,10 +360,10 @@ export default function BenchView() {
         <Card title="Result">
           <RatioChart results={finished} />
           <ResultTable results={results} gpu={adapter ? webgpuCell(adapter) : ''} />
-          <p class="quiet">
+          <P class="quiet">
             Times are medians over turns. Drift is the difference of the loss from the scalar
             build's after the same steps; 0 means equal to the last bit.
-          </p>
+          </P>
         </Card>
       )}
       {text !== '' && (

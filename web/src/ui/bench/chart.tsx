@@ -3,6 +3,7 @@
  * chart.tsx - how many times as fast as the scalar build: a bar for each build of each preset, with
  * its 95 % interval. The table under it holds the same numbers.
  */
+import { Words } from '../parts/term';
 import { BENCH_BUILDS, ratioToScalar } from './report';
 import type { Entrant, PresetResult } from './run';
 
@@ -85,7 +86,9 @@ export function RatioChart({ results }: { results: readonly PresetResult[] }) {
         <span />
       </div>
       <figcaption class="quiet">
-        Times as fast as the scalar build on one thread; the thin line is the 95 % interval.
+        <Words>
+          Times as fast as the scalar build on one thread; the thin line is the 95 % interval.
+        </Words>
       </figcaption>
     </figure>
   );

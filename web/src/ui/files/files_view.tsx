@@ -5,6 +5,7 @@ import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
+import { P, Words } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { bytes, count, loss, roughCount } from '../format';
 import { familyOf, UNNAMED } from '../model/families';
@@ -37,7 +38,7 @@ export default function FilesView() {
         {busy !== '' && <Wait words={busy} onCancel={cancelFiles} />}
         {problem !== '' && (
           <Notice kind="error">
-            <p>{problem}</p>
+            <P>{problem}</P>
           </Notice>
         )}
       </div>
@@ -133,16 +134,16 @@ function Downloads() {
   return (
     <Card title="Download" aside={now ? `${now.label}, step ${count(now.step)}` : ''}>
       {!now && !failed && (
-        <p class="muted">
+        <P class="muted">
           There is no model yet. Train one, or open a file; then it can be taken along in every
           layout.
-        </p>
+        </P>
       )}
       {failed && <DownloadList layouts={[LAST]} />}
       {packed && (
-        <p class="muted">
+        <P class="muted">
           This model is for writing: it is not trained here, and not saved in another layout.
-        </p>
+        </P>
       )}
       {now && !packed && (
         <>
@@ -173,8 +174,10 @@ function DownloadList({ layouts }: { layouts: readonly Layout[] }) {
       {layouts.map((l) => (
         <li key={l.kind}>
           <div>
-            <h3>{l.title}</h3>
-            <p class="field-help">{l.about}</p>
+            <h3>
+              <Words>{l.title}</Words>
+            </h3>
+            <P class="field-help">{l.about}</P>
           </div>
           <button
             class="button"
@@ -206,11 +209,11 @@ function Upload() {
         onDragLeave={() => setOver(false)}
         onDrop={() => setOver(false)}
       >
-        <p class="muted small">
+        <P class="muted small">
           A model that was made with tinygpt or the original TinyGPT (.tinygpt, .safetensors), or a
           small one of another maker (.gguf, or a zipped folder). Drop it anywhere on this page.
           Those of other makers can be trained, too, unless they were made smaller (4 or 8 bits).
-        </p>
+        </P>
         <FileButton label="Open a file" single primary={!opened && busy === ''} onFiles={take} />
       </div>
       {opened && <Opened file={opened} />}
@@ -246,16 +249,16 @@ function Opened({ file }: { file: OpenedFile }) {
       </dl>
       {running && (
         <Notice kind="info">
-          <p>A run is in progress. Stop or pause it to use this file.</p>
+          <P>A run is in progress. Stop or pause it to use this file.</P>
         </Notice>
       )}
       {info.hasMoments && (
         <>
-          <p class="small">
+          <P class="small">
             This file holds a run. To go on exactly where it was, have the text it was trained on in
             hand. Now in hand: <strong>{textName(text.origin)}</strong>,{' '}
             {bytes(text.blob?.size ?? 0)}.
-          </p>
+          </P>
           <div class="row">
             <Button
               kind="primary"
@@ -310,18 +313,18 @@ function Kept() {
   const s = useRun();
   return (
     <Card title="Nothing is lost">
-      <p class="small">{KEEPING[kept.status]}</p>
-      {kept.reason !== '' && <p class="field-help">{kept.reason}</p>}
+      <P class="small">{KEEPING[kept.status]}</P>
+      {kept.reason !== '' && <P class="field-help">{kept.reason}</P>}
       {s.saveProblem !== '' && (
         <Notice kind="warning">
-          <p>{s.saveProblem}</p>
+          <P>{s.saveProblem}</P>
         </Notice>
       )}
       {s.savedStep !== null && s.savedAt !== null && (
-        <p class="quiet">
+        <P class="quiet">
           Last save: step {count(s.savedStep)}, at {new Date(s.savedAt).toLocaleTimeString('en-GB')}
           .
-        </p>
+        </P>
       )}
       <div class="row">
         <Button icon="shelf" onClick={() => openView('shelf')}>

@@ -3,6 +3,7 @@
  *  the same beginning at earlier steps, milestones, all samples, and the verdict. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
+import { P } from '../parts/term';
 import { CompareList } from '../run/compare_list';
 import { StartButton } from '../run/run_buttons';
 import { openView } from '../state/route';
@@ -44,9 +45,9 @@ function NothingYet() {
   return (
     <div class="stack">
       <Card title="No run yet">
-        <p class="muted">
+        <P class="muted">
           Once a run has begun, its curve, its numbers and what it writes are shown here.
-        </p>
+        </P>
         <div class="row">
           <StartButton />
           <Button onClick={() => openView('start')}>Choose text and size</Button>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** milestones_card.tsx - what has been reached, in plain words. */
 import { Card } from '../parts/card';
+import { Words } from '../parts/term';
 import { count } from '../format';
 import { useRun } from '../state/run';
 
@@ -13,7 +14,9 @@ export function MilestonesCard() {
         {[...list].reverse().map((m) => (
           <li key={m.id}>
             <span class="live-milestone-step">Step {count(m.step)}</span>
-            <span>{m.text}</span>
+            <span>
+              <Words>{m.text}</Words>
+            </span>
           </li>
         ))}
       </ol>

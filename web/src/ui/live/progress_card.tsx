@@ -3,8 +3,8 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import { Card, Disclosure } from '../parts/card';
 import { Bar, Stat } from '../parts/stat';
-import { Words } from '../parts/term';
-import { count, duration, loss, milliseconds, percent, rate } from '../format';
+import { P } from '../parts/term';
+import { capital, count, duration, loss, milliseconds, percent, rate } from '../format';
 import { epochs } from '../model/forecast_card';
 import { ContinueForm, RunButtons } from '../run/run_buttons';
 import { TellMe } from '../run/run_view';
@@ -35,17 +35,15 @@ export function ProgressCard() {
           note={s.best ? `best ${loss(s.best.loss)} at ${count(s.best.step)}` : ''}
         />
         <Stat
-          name="Speed"
+          name={`${capital(unit)} a second`}
           value={Number.isFinite(smooth) ? count(s.last ? s.last.tokPerS * smooth : 0) : '–'}
-          note={`${unit} a second`}
+          note={Number.isFinite(s.msPerStep) ? `${milliseconds(s.msPerStep)} a step` : ''}
         />
         <Stat name="Text read" value={read(s)} note="the part it practises on" />
       </dl>
       <div class="row spread">
         <RunButtons />
-        <p class="quiet live-meaning">
-          <Words>{meaning(s.loss, vocab, s.unit)}</Words>
-        </p>
+        <P class="quiet live-meaning">{meaning(s.loss, vocab, s.unit)}</P>
       </div>
       <News s={s} />
     </Card>
@@ -80,9 +78,9 @@ export function MoreNumbers() {
           />
         </dl>
         {s.skipped > 0 && (
-          <p class="small">
+          <P class="small">
             {count(s.skipped)} steps were refused for numbers that were not finite.
-          </p>
+          </P>
         )}
       </Disclosure>
     </Card>
@@ -133,7 +131,7 @@ function Saved({ s }: { s: RunState }) {
       `Saved at step ${count(s.savedStep)}. A refresh, a crash or a closed tab loses ` +
       'nothing before it.';
   }
-  return text === '' ? null : <p class="quiet">{text}</p>;
+  return text === '' ? null : <P class="quiet">{text}</P>;
 }
 
 /** Screen readers hear milestones, ends, and else a line every half minute. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** samples_card.tsx - what the model writes as it learns, the newest first. */
 import { Card } from '../parts/card';
+import { Words } from '../parts/term';
 import { count } from '../format';
 import type { Sample } from '../run/controller';
 import { useRun } from '../state/run';
@@ -26,7 +27,9 @@ function Item({ sample, now }: { sample: Sample; now?: boolean }) {
   return (
     <li class="live-sample">
       <p class="live-sample-step">
-        Step {count(sample.step)}
+        <span>
+          <Words>Step {count(sample.step)}</Words>
+        </span>
         {now && <span class="tag tag-accent">writing</span>}
       </p>
       <p class="live-sample-text">{readable(sample.text)}</p>

@@ -7,6 +7,7 @@ import { useEffect, useId, useState } from 'preact/hooks';
 import { Card } from '../parts/card';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { P, Words } from '../parts/term';
 import { count } from '../format';
 import { useRun } from '../state/run';
 import { useStore } from '../store';
@@ -38,10 +39,10 @@ export function ThenAndNowCard() {
   return (
     <Card title="Then and now" aside={writing ? 'writing…' : 'the same beginning at both'}>
       {newest === null && (
-        <p class="quiet">
+        <P class="quiet">
           Weights are kept at some steps, so that you can come back to them. Of a model as large as
           this, or where the browser has little room left, none are.
-        </p>
+        </P>
       )}
       {newest !== null && (
         <>
@@ -79,7 +80,7 @@ export function ThenAndNowCard() {
           </div>
           {problem !== '' && (
             <Notice kind="error">
-              <p>{problem}</p>
+              <P>{problem}</P>
             </Notice>
           )}
         </>
@@ -91,7 +92,11 @@ export function ThenAndNowCard() {
 function Piece({ written: { step, prompt, text } }: { written: Written }) {
   return (
     <div>
-      <p class="live-sample-step">Step {count(step)}</p>
+      <p class="live-sample-step">
+        <span>
+          <Words>Step {count(step)}</Words>
+        </span>
+      </p>
       <p class="live-sample-text">
         <span class="live-prompt">{prompt}</span>
         {readable(text)}

@@ -28,7 +28,7 @@ function judge(v: Partial<VerdictInput>): { title: string; first: string; all: s
 describe('verdict', () => {
   it('asks for more steps while the loss falls', () => {
     const got = judge({ checks: checks(3, 2.5, 2.2, 2, 1.9, 1.8, 1.7, 1.6) });
-    expect(got.title).toBe('Well on its way');
+    expect(got.title).toBe('Still learning');
   });
 
   it('does not ask for more where there is nothing left to learn', () => {
@@ -47,7 +47,7 @@ describe('verdict', () => {
   });
 
   it('sees learning by heart, by the turn or by the gap', () => {
-    expect(judge({ checks: checks(3, 2, 1.8, 1.9, 1.9, 1.9, 1.9) }).title).toContain('all it can');
+    expect(judge({ checks: checks(3, 2, 1.8, 1.9, 1.9, 1.9, 1.9) }).title).toContain('by heart');
     expect(judge({ loss: 1, checks: checks(3, 2, 1.7, 1.6), epochs: 12.3 }).all).toContain(
       '12 times',
     );

@@ -73,7 +73,7 @@ export function verdict(v: VerdictInput): Verdict {
         'was kept, and can be downloaded.',
     );
     return {
-      title: 'It has learnt all it can from this text',
+      title: 'It begins to learn by heart',
       reasons,
       actions: [...take, { do: 'text' }],
     };
@@ -97,7 +97,7 @@ export function verdict(v: VerdictInput): Verdict {
   if (fall > 0.02) {
     reasons.push('The loss was still falling at the end, so more steps would help.');
     return {
-      title: 'Well on its way',
+      title: 'Still learning',
       reasons,
       actions: [{ do: 'write' }, goOn, { do: 'download' }],
     };

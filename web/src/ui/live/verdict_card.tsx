@@ -3,7 +3,7 @@
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
-import { Words } from '../parts/term';
+import { P } from '../parts/term';
 import { count } from '../format';
 import { findSize } from '../model/presets';
 import { withSize } from '../run/settings';
@@ -20,9 +20,7 @@ export function VerdictCard() {
   return (
     <Card title={v.title} class="live-verdict">
       {v.reasons.map((r) => (
-        <p key={r}>
-          <Words>{r}</Words>
-        </p>
+        <P key={r}>{r}</P>
       ))}
       <div class="row">
         {v.actions.map((a, i) => (
@@ -38,8 +36,8 @@ function Failure({ problem }: { problem: string }) {
   return (
     <Card title="The run has stopped">
       <Notice kind="error">
-        <p>{problem}</p>
-        {saved !== null && <p>The save at step {count(saved)} is intact.</p>}
+        <P>{problem}</P>
+        {saved !== null && <P>The save at step {count(saved)} is intact.</P>}
       </Notice>
       <div class="row">
         {controller.lastSave && (

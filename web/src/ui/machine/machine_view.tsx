@@ -14,8 +14,9 @@ import { Card, Disclosure } from '../parts/card';
 import { Icon } from '../parts/icon';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
-import { Words } from '../parts/term';
+import { P, Words } from '../parts/term';
 import { notify } from '../state/notices';
+import { useRun } from '../state/run';
 import { Wait } from '../parts/wait';
 import { useJob } from '../think/watch';
 import { pageFacts, type PageFacts } from './facts';
@@ -51,7 +52,7 @@ function FindingRow({
       </dt>
       <dd>
         <p class="machine-value">{value}</p>
-        <p class="muted small">{advice}</p>
+        <P class="muted small">{advice}</P>
         {action === 'persist' && (
           <Button onClick={() => onAction(action)}>Ask the browser to keep it</Button>
         )}
@@ -72,6 +73,7 @@ function Measure({ engine }: { engine: Engine }) {
   const [gpu, setGpu] = useState<Awaited<ReturnType<Engine['measureGpu']>> | null>(null);
   const timed = engine.info.gpu !== undefined && !engine.info.gpu.software;
   const job = useJob();
+  const training = useRun((s) => s.phase === 'running');
   const measure = () =>
     job.start(async (signal) => {
       const gflops = await engine.measurePeak();
@@ -123,7 +125,9 @@ function Measure({ engine }: { engine: Engine }) {
             {peak === null ? 'Measure' : 'Measure again'}
           </Button>
         )}
-        <span class="quiet">A run in progress shares the machine: pause it for a true number.</span>
+        {training && (
+          <span class="quiet">A run in progress shares the machine: pause it for a true number.</span>
+        )}
       </div>
       {job.error !== null && <Notice kind="error">{plainError(job.error)}</Notice>}
     </Card>

@@ -4,7 +4,7 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
-import { Words } from '../parts/term';
+import { P } from '../parts/term';
 import { bytes, count, duration, milliseconds, roughCount } from '../format';
 import type { Forecast } from '../../lib/types';
 import { forecast } from '../state/forecast';
@@ -45,7 +45,7 @@ export function ForecastCard() {
       {value && <Memory f={value} />}
       {problem !== '' && (
         <Notice kind="error">
-          <p>{problem}</p>
+          <P>{problem}</P>
         </Notice>
       )}
       {value && <Advice f={value} />}
@@ -63,7 +63,7 @@ export function Advice({ f, most = Infinity }: { f: Forecast; most?: number }) {
         const other = size === undefined ? undefined : findSize(size);
         return (
           <Notice kind="warning" key={text}>
-            <p>{text}</p>
+            <P>{text}</P>
             {other && (
               <Button
                 onClick={() => {
@@ -103,9 +103,9 @@ function Memory({ f }: { f: Forecast }) {
           <span key={name} style={{ flexGrow: n }} />
         ))}
       </div>
-      <p class="field-help">
-        <Words>{`Of that: ${shown.map(([name, n]) => `${name} ${bytes(n)}`).join(', ')}.`}</Words>
-      </p>
+      <P class="field-help">
+        {`Of that: ${shown.map(([name, n]) => `${name} ${bytes(n)}`).join(', ')}.`}
+      </P>
     </div>
   );
 }

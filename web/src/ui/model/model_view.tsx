@@ -4,6 +4,7 @@ import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { SettingFields } from '../run/setting_fields';
 import { SelectField } from '../parts/fields';
+import { P } from '../parts/term';
 import { withFamily } from '../run/settings';
 import { openView, settings, sizeChosen } from '../state/route';
 import { useRun } from '../state/run';
@@ -37,9 +38,9 @@ export default function ModelView() {
       <div class="stack">
         <ForecastCard />
         {busy && (
-          <p class="muted small">
+          <P class="muted small">
             A run is in progress. What you choose here counts for the next one.
-          </p>
+          </P>
         )}
         <div class="row">
           <Button icon="sliders" onClick={() => openView('run')}>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** tokens_choice.tsx - what a fresh model reads and writes one by one. */
 import { Choice } from '../parts/fields';
-import { Words } from '../parts/term';
+import { P } from '../parts/term';
 import { SettingFields } from '../run/setting_fields';
 import { TOKENS } from '../run/settings';
 import { settings } from '../state/route';
@@ -17,9 +17,7 @@ export function TokensChoice() {
         options={TOKENS}
         onChange={(tokens) => settings.patch({ tokens })}
       />
-      <p class="field-help">
-        <Words>{TOKENS.find((t) => t.value === chosen)?.about}</Words>
-      </p>
+      <P class="field-help">{TOKENS.find((t) => t.value === chosen)?.about}</P>
       {chosen === 'pieces' && <SettingFields group="tokens" />}
     </div>
   );

@@ -128,7 +128,9 @@ export function Choice<T extends string>(p: {
   const name = useId();
   return (
     <fieldset class="choice">
-      <legend class={p.unlabelled ? 'unseen' : 'field-label'}>{p.label}</legend>
+      <legend class={p.unlabelled ? 'unseen' : 'field-label'}>
+        <Words>{p.label}</Words>
+      </legend>
       <div class="choice-options">
         {p.options.map((o) => (
           <label class="choice-option" key={o.value}>

@@ -3,17 +3,20 @@
  * term.tsx - words of the field in a sentence: a tap tells what they mean. <Words> marks all that the
  * glossary knows; cards, fields and numbers do so with the words that they are given.
  */
-import type { ComponentChildren } from 'preact';
+import type { ComponentChildren, HTMLAttributes } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { useStore } from '../store';
 import { explained, loadTerms, terms } from './terms';
 
-/** Its keyboard way is the list of all of them, behind "?": a stop for each would be too many. */
+/**
+ * No <button>, beside which a line may end as beside a box: before a full stop, behind a bracket. Its
+ * keyboard way is the list of all of them, behind "?": a stop for each would be too many.
+ */
 export function Term(p: { name: string; label?: string; children?: string }) {
   const { name, label, children } = p;
   return (
-    <button
-      type="button"
+    <span
+      role="button"
       class="term"
       tabIndex={-1}
       aria-label={label}
@@ -24,7 +27,7 @@ export function Term(p: { name: string; label?: string; children?: string }) {
       }}
     >
       {children ?? name}
-    </button>
+    </span>
   );
 }
 
@@ -42,6 +45,15 @@ export function Words({ children }: { children: ComponentChildren }) {
           </Term>
         ))}
     </>
+  );
+}
+
+/** A paragraph whose terms can be tapped: for what the page says, not for what is written in it. */
+export function P({ children, ...rest }: HTMLAttributes<HTMLParagraphElement>) {
+  return (
+    <p {...rest}>
+      <Words>{children}</Words>
+    </p>
   );
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** compare_list.tsx - the other runs of the shelf, to lay their curves under the one that is open. */
+import { P } from '../parts/term';
 import { loss } from '../format';
 import { useRun } from '../state/run';
 import { compare, compared, shelf } from '../state/shelf';
@@ -12,10 +13,10 @@ export function CompareList() {
   const others = (runs ?? []).filter((r) => r.id !== open && r.meta.curve.steps.length > 1);
   if (others.length === 0) {
     return (
-      <p class="quiet">
+      <P class="quiet">
         Every run stays, under Your models. With a second one the curves can be laid side by side
         here.
-      </p>
+      </P>
     );
   }
   return (

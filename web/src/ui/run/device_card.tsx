@@ -5,6 +5,7 @@ import { useEngine, wantedDevice } from '../engine';
 import { Card } from '../parts/card';
 import { Choice } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { chooseDevice, moving, useRun } from '../state/run';
 import { useStore } from '../store';
 
@@ -29,21 +30,21 @@ export function DeviceCard() {
         disabled={busy || preparing || status !== 'ready'}
         onChange={(wanted) => void chooseDevice(wanted)}
       />
-      <p class="quiet" role="status">
+      <P class="quiet" role="status">
         {busy
           ? 'Changing over …'
           : info?.gpu
             ? info.gpu.adapter
             : 'A run goes along when the device is changed.'}
-      </p>
+      </P>
       {info?.gpu?.software && (
         <Notice kind="info">
-          <p>This adapter is software: it computes on the CPU, and slower than the CPU itself.</p>
+          <P>This adapter is software: it computes on the CPU, and slower than the CPU itself.</P>
         </Notice>
       )}
       {note && (
         <Notice kind="warning">
-          <p>{note}</p>
+          <P>{note}</P>
         </Notice>
       )}
     </Card>

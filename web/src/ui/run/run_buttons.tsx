@@ -7,6 +7,7 @@ import { useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { NumberField } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { count } from '../format';
 import { forecast } from '../state/forecast';
 import { room, roomProblem } from '../state/keeping';
@@ -34,8 +35,8 @@ export function StartButton({ big }: { big?: boolean }) {
       >
         {waiting ? 'Getting ready…' : busy ? 'Start another' : 'Start'}
       </Button>
-      {problem !== '' && !waiting && <p class="field-help">{problem}</p>}
-      {busy && <p class="field-help">The run in progress is saved; it stays under Your models.</p>}
+      {problem !== '' && !waiting && <P class="field-help">{problem}</P>}
+      {busy && <P class="field-help">The run in progress is saved; it stays under Your models.</P>}
       <NoRoom />
     </>
   );
@@ -49,7 +50,7 @@ function NoRoom() {
   if (problem === '') return null;
   return (
     <Notice kind="warning">
-      <p>{problem}</p>
+      <P>{problem}</P>
     </Notice>
   );
 }
@@ -58,7 +59,7 @@ function NoRoom() {
 function Cancel() {
   return (
     <div class="row">
-      <p class="muted">Getting ready…</p>
+      <P class="muted">Getting ready…</P>
       <Button icon="close" onClick={() => void controller.forget().then(() => openView('start'))}>
         Cancel
       </Button>

@@ -5,6 +5,7 @@ import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { Field, SelectField } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { ForecastCard } from '../model/forecast_card';
 import { settings, shareLink, sizeChosen, textRef, view } from '../state/route';
 import { askToNotify, tellAtEnd, useRun } from '../state/run';
@@ -28,10 +29,10 @@ export default function RunView() {
           <Card title="How it learns">
             {busy && (
               <Notice kind="info">
-                <p>
+                <P>
                   A run is in progress with the settings it was started with. Changes count for the
                   next one.
-                </p>
+                </P>
               </Notice>
             )}
             <div class="run-groups">
@@ -100,9 +101,9 @@ export function TellMe() {
   if (!('Notification' in window)) return null;
   if (on)
     return (
-      <p class="quiet" role="status">
+      <P class="quiet" role="status">
         You will be told when it has finished.
-      </p>
+      </P>
     );
   return (
     <div>
@@ -118,9 +119,9 @@ export function TellMe() {
         Tell me when it is done
       </Button>
       {refused && (
-        <p class="field-help" role="status">
+        <P class="field-help" role="status">
           The browser does not let this page notify you. Its settings for this page can change that.
-        </p>
+        </P>
       )}
     </div>
   );
@@ -141,13 +142,13 @@ function ShareCard() {
   };
   return (
     <Card title="Link to this run">
-      <p class="small muted">
+      <P class="small muted">
         Holds every setting{ref ? ', and the fingerprint of the text' : ''}, never the text itself.
         {ref?.stories === undefined
           ? ' Whoever opens it and gives the same text gets the same curve.'
           : ' The stories are written anew from their seed, so that whoever opens it gets the ' +
             'same curve.'}
-      </p>
+      </P>
       <Field label="Link">
         {({ id }) => (
           <textarea

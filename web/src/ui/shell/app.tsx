@@ -8,7 +8,7 @@ import { Button, IconButton } from '../parts/button';
 import { Icon } from '../parts/icon';
 import { Later } from '../parts/later';
 import { Notice } from '../parts/notice';
-import { Explained, Words } from '../parts/term';
+import { Explained, P } from '../parts/term';
 import { useEngine, whenEngine } from '../engine';
 import { dismiss, notices } from '../state/notices';
 import { openView, view } from '../state/route';
@@ -174,11 +174,9 @@ function Title({ view: shown }: { view: View }) {
       <h1 ref={heading} tabIndex={-1}>
         {start ? 'Teach a small language model' : shown.title}
       </h1>
-      <p>
-        <Words>
+      <P>
           {start ? 'On this machine, from a text of yours. Nothing leaves it.' : shown.hint}
-        </Words>
-      </p>
+        </P>
     </div>
   );
 }
@@ -190,7 +188,7 @@ function Messages() {
       {list.map((n) => (
         <div class="message" key={n.id}>
           <Notice kind={n.kind}>
-            <p>{n.text}</p>
+            <P>{n.text}</P>
             {n.action && (
               <Button
                 onClick={() => {
@@ -215,7 +213,7 @@ function EngineChip() {
   if (engine.status === 'failed') {
     return (
       <div class="engine-chip engine-failed">
-        <p>{engine.error}</p>
+        <P>{engine.error}</P>
         <Button onClick={() => void whenEngine().catch(() => {})}>Try again</Button>
       </div>
     );

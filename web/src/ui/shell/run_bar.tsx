@@ -4,6 +4,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { Bar } from '../parts/stat';
+import { P } from '../parts/term';
 import { count, loss } from '../format';
 import type { Phase, RunState } from '../run/controller';
 import { controller, useRun } from '../state/run';
@@ -33,10 +34,10 @@ export function RunBar({ hidden, looking }: { hidden: boolean; looking: boolean 
   return (
     <section class="run-bar" aria-label="Run in progress">
       <div class="run-bar-words">
-        <p>
+        <P>
           {WORDS[s.phase]}, step {count(s.step)} of {count(s.total)}
-        </p>
-        {Number.isFinite(s.loss) && <p class="quiet">Loss {loss(s.loss)}</p>}
+        </P>
+        {Number.isFinite(s.loss) && <P class="quiet">Loss {loss(s.loss)}</P>}
         <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
       </div>
       {s.phase === 'running' && (

@@ -24,7 +24,7 @@ import { useStore } from '../store';
 import { TextBox } from '../text/text_box';
 import { WantedText } from '../text/wanted_text';
 import { Bar } from '../parts/stat';
-import { Words } from '../parts/term';
+import { P } from '../parts/term';
 import './start.css';
 
 export default function StartView() {
@@ -86,10 +86,10 @@ function Summary() {
   const { value } = useStore(forecast);
   const time = value && value.seconds > 0 ? `, about ${duration(value.seconds)}` : '';
   return (
-    <p class="start-summary">
+    <P class="start-summary">
       Your own model: {roughCount(paramCount(s, vocabOf(s)))} parameters learn “{text}” in {count(s.steps)}{' '}
       steps{time}. Here, in this tab.
-    </p>
+    </P>
   );
 }
 
@@ -104,9 +104,9 @@ function RunNow() {
   return (
     <div class="stack-tight">
       <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
-      <p class="small muted number">
+      <P class="small muted number">
         Step {count(s.step)} of {count(s.total)}, loss {loss(s.loss)}
-      </p>
+      </P>
       <div class="row">
         <Button icon="pulse" onClick={() => openView('live')}>
           Watch it
@@ -121,26 +121,24 @@ function Explain() {
     <ol class="start-explain" aria-label="What happens">
       <li>
         <h3>It reads</h3>
-        <p>
+        <P>
           Again and again it gets a few passages of your text, and guesses each next character from
           those before.
-        </p>
+        </P>
       </li>
       <li>
         <h3>It is corrected</h3>
-        <p>
-          <Words>
+        <P>
             {'Each wrong guess moves its parameters a little. The loss, which is its surprise, ' +
               'falls. You see that live.'}
-          </Words>
-        </p>
+          </P>
       </li>
       <li>
         <h3>It writes</h3>
-        <p>
+        <P>
           Guessing one character after the other, it writes text of its own: noise at first, then
           words, then sentences.
-        </p>
+        </P>
       </li>
     </ol>
   );

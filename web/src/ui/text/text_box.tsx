@@ -6,6 +6,7 @@
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { bytes } from '../format';
 import {
@@ -84,7 +85,7 @@ export function TextBox({ rows }: { rows: number }) {
       {t.status === 'loading' && <Wait share={t.progress} onCancel={stopTaking} />}
       {t.problem !== '' && (
         <Notice kind="error">
-          <p>{t.problem}</p>
+          <P>{t.problem}</P>
         </Notice>
       )}
       <div class="row">

@@ -6,6 +6,7 @@ import { Card } from '../parts/card';
 import { Choice, Field, NumberField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
+import { P, Words } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { bytes, count, percent } from '../format';
 import { settings } from '../state/route';
@@ -62,28 +63,30 @@ function Findings() {
         />
       </dl>
       {textLicence(t.origin) !== '' && (
-        <p class="field-help">Licence: {textLicence(t.origin)}.</p>
+        <P class="field-help">Licence: {textLicence(t.origin)}.</P>
       )}
       <div class="text-findings" aria-live="polite">
-        {t.findings === null && t.status === 'ready' && <p class="quiet">Reading it…</p>}
+        {t.findings === null && t.status === 'ready' && <P class="quiet">Reading it…</P>}
         {t.findings?.map((f) => (
           <Notice key={f.code} kind={f.level === 'remark' ? 'info' : f.level}>
-            <p>{findingWords(f)}</p>
+            <P>{findingWords(f)}</P>
           </Notice>
         ))}
         {t.findings?.length === 0 && (
           <Notice kind="good">
-            <p>Nothing in it would trip a model up.</p>
+            <P>Nothing in it would trip a model up.</P>
           </Notice>
         )}
         {foreign && <Button onClick={() => void convertToUtf8()}>Convert it to UTF-8</Button>}
       </div>
       <div>
-        <h3>Fingerprint</h3>
-        <p class="field-help">
+        <h3>
+          <Words>Fingerprint</Words>
+        </h3>
+        <P class="field-help">
           64 signs that no other text has (its SHA-256). They stand in the link to this run; the text
           itself never does.
-        </p>
+        </P>
         {t.sha256 !== '' && (
           <p class="text-hash">
             {(t.sha256.match(/.{8}/g) ?? []).map((part, i) => (
@@ -105,10 +108,10 @@ function Stories() {
   const [size, setSize] = useState(STORIES_BYTES);
   return (
     <Card title="Story generator">
-      <p class="muted small">
+      <P class="muted small">
         Small stories from a built-in grammar: simple enough for a small model to learn well. The
         same seed gives the same stories everywhere.
-      </p>
+      </P>
       <div class="grid">
         <NumberField
           label="Bytes"
@@ -203,10 +206,10 @@ function Elsewhere() {
           onChange={setSize}
         />
       )}
-      <p class="field-help">
+      <P class="field-help">
         {ABOUT[source]} Nothing is asked of any host before you press Fetch; then it sees this
         machine’s address, and what you asked for.
-      </p>
+      </P>
     </Card>
   );
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /** try_texts.tsx - texts made by rule, for who has none at hand: what else a model can learn. */
+import { P } from '../parts/term';
 import { useStore } from '../store';
 import { takeFiles, textState } from '../state/text';
 import { MADE, madeText } from './made';
@@ -11,9 +12,9 @@ export function TryTexts() {
   const name = useStore(textState, ({ origin: o }) => (o.kind === 'files' ? o.names[0] : ''));
   return (
     <div class="text-try">
-      <p class="field-help" id="text-try">
+      <P class="field-help" id="text-try">
         Or one that is made by rule, 500 kB, free to use (Apache-2.0):
-      </p>
+      </P>
       <ul aria-labelledby="text-try">
         {MADE.map(({ id, title, about }) => (
           <li key={id}>

@@ -11,6 +11,7 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Notice } from '../parts/notice';
 import { Bar } from '../parts/stat';
+import { P } from '../parts/term';
 import {
   compare,
   editsOf,
@@ -167,12 +168,12 @@ export function AblateCard({ model, tokens, layers, heads, position, follow }: S
         {now && (
           <div class="think-under">
             <h3>Without {nameOf(now.result.ablation)}</h3>
-            <p class="number">
+            <P class="number">
               Loss {now.result.baseLoss.toFixed(3)} →{' '}
               {(now.result.baseLoss + now.result.added).toFixed(3)}{' '}
               <b>({signed(now.result.added)})</b>. On average {(100 * now.result.shift).toFixed(0)}{' '}
               % of the probability moved to other {unit}s.
-            </p>
+            </P>
             <h4>What comes after {unit} {position + 1} now</h4>
             <NextBytes
               label={`Next ${unit} without ${nameOf(now.result.ablation)}, with the share before`}

@@ -6,6 +6,7 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Probe } from '../../lib/types';
 import { Card } from '../parts/card';
+import { Words } from '../parts/term';
 import { markAt } from './characters';
 import { GridTable, type CellPlace } from './grid_table';
 import { Heatmap } from './heatmap';
@@ -93,7 +94,9 @@ function OneHead({
   const place = { row, col: Math.min(at?.col ?? best[0]?.id ?? 0, row) };
   return (
     <div class="think-attention-one">
-      <h3>{name}</h3>
+      <h3>
+        <Words>{name}</Words>
+      </h3>
       <LargeMap probe={probe} map={map} at={place} onAt={setAt} label={name} />
       <div class="stack-tight">
         <p class="think-readout number">

@@ -10,7 +10,7 @@ import type { Probe } from '../../lib/types';
 import { capital } from '../format';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
-import { Term } from '../parts/term';
+import { P, Term, Words } from '../parts/term';
 import { markAt } from './characters';
 import { nextAt } from './maths';
 import { NextBytes, percentOf } from './next_bytes';
@@ -112,7 +112,9 @@ export function DrawnModel({ probe, position }: { probe: Probe; position: number
       </div>
       {part && (
         <div class="think-opened">
-          <h3>{titleOf(part, unit)}</h3>
+          <h3>
+            <Words>{titleOf(part, unit)}</Words>
+          </h3>
           <Opened part={part} probe={probe} position={position} />
         </div>
       )}
@@ -146,10 +148,10 @@ function Bytes({ probe, position }: At) {
   const shown = Array.from(probe.tokens.subarray(from, position + 1));
   return (
     <>
-      <p>
+      <P>
         The text comes in as numbers, a <Term name={unit} /> each. The model sees these, and their
         order; it has never heard of letters.
-      </p>
+      </P>
       <ol class="think-numbers" aria-label={`The last ${unit}s up to the one that is looked at`}>
         {shown.map((id, i) => (
           <li key={i}>
@@ -166,11 +168,11 @@ function Embedding({ probe, position }: At) {
   const { unit } = useSpelling();
   return (
     <>
-      <p>
+      <P>
         Each {unit} becomes a row of learnt numbers, its <Term name="embedding" />; another row for its
         place in the text is added. From this <Term name="stream" /> alone, before any{' '}
         <Term name="layer" />, the model would say:
-      </p>
+      </P>
       <NextBytes
         label={`Next ${unit} by the embedding alone`}
         p={nextAt(probe, position, 0)}
@@ -185,12 +187,12 @@ function Attention({ probe, position, layer }: At & { layer: number }) {
   const { unit } = useSpelling();
   return (
     <>
-      <p>
+      <P>
         <Term name="attention">Attention</Term> looks back from{' '}
         <Mark token={markAt(probe.tokens, position)} />: each <Term name="head" /> scores the {unit}s
         before by <Term name="query and key">q·k</Term>, and <Term name="softmax" /> makes shares of
         the scores. Scores are shown below the highest.
-      </p>
+      </P>
       <div class="think-head-looks">
         {Array.from({ length: probe.heads }, (_, head) => (
           <table key={head} class="think-looks">
@@ -226,10 +228,10 @@ function Layer({ probe, position, layer }: At & { layer: number }) {
   const up = raised(probe, layer, position, 4);
   return (
     <>
-      <p>
+      <P>
         The <Term name="MLP" /> works on what attention has brought together, and adds its result to
         the <Term name="stream" />. With that the <Term name="layer" /> is done. It has made likelier:
-      </p>
+      </P>
       <ul class="think-raised">
         {up.map(({ id, p }) => (
           <li key={id}>
@@ -254,11 +256,11 @@ function Answer({ probe, position }: At) {
   const rows = answers(probe, position, temperature, 8);
   return (
     <>
-      <p>
+      <P>
         The <Term name="stream" /> is compared with every {unit}'s row, which gives a{' '}
         <Term name="logit" /> each. Divided by the <Term name="temperature" />, through{' '}
         <Term name="softmax" />, they become probabilities.
-      </p>
+      </P>
       <label class="think-temperature">
         <span class="number">Temperature {temperature.toFixed(1)}</span>
         <input

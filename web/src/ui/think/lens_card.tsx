@@ -6,6 +6,7 @@
 import type { Probe } from '../../lib/types';
 import { capital } from '../format';
 import { Card } from '../parts/card';
+import { P } from '../parts/term';
 import { markAt } from './characters';
 import { GridTable } from './grid_table';
 import { lensTable, nextAt } from './maths';
@@ -68,9 +69,9 @@ export function LensCard({
         selected={{ row: layers - depth, col: position }}
         onSelect={({ row, col }) => onSelect(col, depthOf(row))}
       />
-      <p class="quiet">
+      <P class="quiet">
         Stronger ground: surer. Underlined: it is what really came next. Row 0 sees the {unit} alone.
-      </p>
+      </P>
       {depth !== layers && (
         <div class="think-under">
           <h3>

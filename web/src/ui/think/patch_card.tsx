@@ -12,6 +12,7 @@ import { Card } from '../parts/card';
 import { Choice, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar } from '../parts/stat';
+import { P } from '../parts/term';
 import { useStore } from '../store';
 import type { ProbeFn } from './ablate';
 import { frozen } from './freeze';
@@ -104,10 +105,10 @@ function PatchGrid({ grid }: { grid: Grid }) {
         selected={chosen}
         onSelect={setChosen}
       />
-      <p class="quiet">
+      <P class="quiet">
         Numbers are per cent of the way from the second prompt's answer to the first one's.
         {chosen ? ` Chosen: ${words(chosen)}.` : ''}
-      </p>
+      </P>
     </>
   );
 }
@@ -201,10 +202,10 @@ export function PatchCard({ model, ctx }: { model: Model; ctx: number }) {
       title="Patch one prompt into another"
       aside="Which activation carries the difference?"
     >
-      <p class="muted small">
+      <P class="muted small">
         The model reads the second prompt, but one activation at a time is taken from its reading of
         the first. Where the prediction turns into the first prompt's, there the difference sits.
-      </p>
+      </P>
       <div class="think-two">
         {prompt(
           'First prompt (donor)',
@@ -243,10 +244,10 @@ export function PatchCard({ model, ctx }: { model: Model; ctx: number }) {
       {job.running && <Bar label="Activations patched" share={done} />}
       {grid && (
         <>
-          <p class="small number">
+          <P class="small number">
             The first prompt speaks for <Named id={grid.answers.donor} />, the second for{' '}
             <Named id={grid.answers.recipient} />. {grid.when}
-          </p>
+          </P>
           <PatchGrid grid={grid} />
         </>
       )}

@@ -10,6 +10,7 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Check, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { current } from '../state/current';
 import { notify } from '../state/notices';
 import { textState } from '../state/text';
@@ -187,10 +188,10 @@ function Watched({ model }: { model: Model }) {
               position={position}
               onSelect={select}
             />
-            <p class="quiet number">
+            <P class="quiet number">
               Stronger ground: the model saw it coming. Loss on this text{' '}
               {n > 1 ? meanLoss(probe).toFixed(3) : '–'}. Choose a {unit}: the cards below look there.
-            </p>
+            </P>
           </>
         )}
       </Card>
@@ -211,9 +212,9 @@ function Watched({ model }: { model: Model }) {
               p={p}
               actual={actual}
             />
-            <p class="quiet number">
+            <P class="quiet number">
               As undecided as between {choices(p).toFixed(1)} equally likely {unit}s.
-            </p>
+            </P>
           </Card>
           <AttentionCard probe={probe} position={position} />
           <LensCard

@@ -2,15 +2,16 @@
 /** need_model.tsx - what Write and Watch it think show while there is no model. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
+import { P } from '../parts/term';
 import { openView } from '../state/route';
 
 export function NeedModel({ what }: { what: string }) {
   return (
     <Card title="No model yet">
-      <p class="muted">
+      <P class="muted">
         There is no model to {what}. Train one: some seconds are enough, and it can go on learning
         meanwhile. Or open a model file.
-      </p>
+      </P>
       <div class="row">
         <Button kind="primary" icon="play" onClick={() => openView('start')}>
           Train one

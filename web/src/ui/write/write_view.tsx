@@ -9,6 +9,7 @@ import { Card, Disclosure } from '../parts/card';
 import { Check, Field, NumberField } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Stat } from '../parts/stat';
+import { P } from '../parts/term';
 import { capital, count, milliseconds } from '../format';
 import { current } from '../state/current';
 import { notify } from '../state/notices';
@@ -56,12 +57,12 @@ const STATUS: Record<Output['status'], string> = {
 function Written({ side, title, shared }: { side: Side; title: string; shared: number }) {
   const out = useStore(outputs[side]);
   const unit = useUnit();
-  if (out.status === 'empty') return <p class="quiet">Nothing written yet.</p>;
+  if (out.status === 'empty') return <P class="quiet">Nothing written yet.</P>;
   return (
     <>
-      <p class="quiet" role="status">
+      <P class="quiet" role="status">
         {STATUS[out.status]} {out.status !== 'waiting' && writerWords(out)}
-      </p>
+      </P>
       {out.status !== 'waiting' && (
         <div
           class="write-text"
@@ -202,7 +203,7 @@ export default function WriteView() {
         {compare && <Column side="b" title="B" shared={shared} open={false} />}
       </div>
       {both && (
-        <p class="quiet" role="status">
+        <P class="quiet" role="status">
           {shared === a.text.length && shared === b.text.length
             ? 'Both texts are the same.'
             : shared === 0
@@ -210,7 +211,7 @@ export default function WriteView() {
               : shared === 1
                 ? 'The first character is the same; it is shown paler.'
                 : `The first ${shared} characters are the same; they are shown paler.`}
-        </p>
+        </P>
       )}
     </div>
   );
