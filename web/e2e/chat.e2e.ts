@@ -87,7 +87,7 @@ async function beside(name: 'Conversations' | 'Models' | 'Settings'): Promise<vo
 async function limit(tokens: number): Promise<void> {
   await beside('Settings');
   const field = page.getByLabel('An answer has at most');
-  if (!(await field.isVisible())) await page.getByText('Length and memory').click();
+  if (!(await field.isVisible())) await page.getByText('Length of answers').click();
   await field.fill(String(tokens));
 }
 

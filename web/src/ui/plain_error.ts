@@ -19,6 +19,12 @@ const SENTENCES: Partial<Record<ErrorCode, string>> = {
   INTERNAL: 'tinygpt has found a fault in itself. Please report it.',
 };
 
+/** A template that cannot be used is no fault of the file. */
+const TEMPLATE = /\bchat template\b/;
+const TEMPLATE_SENTENCE =
+  'The model is whole, but turns cannot be written as this template has them. Choose another ' +
+  'template, or let the model go on with a text.';
+
 /** What the core says about these is a size of a block, or where a trap was: no help to a person. */
 const ALONE: readonly string[] = ['MEMORY', 'TRAP'];
 
@@ -27,10 +33,17 @@ export function codeOf(e: unknown): string {
   return e instanceof Error && 'code' in e && typeof e.code === 'string' ? e.code : '';
 }
 
+/** Is it the template of conversations that is at fault? */
+export function isOfTemplate(e: unknown): boolean {
+  return e instanceof Error && codeOf(e) !== 'MEMORY' && TEMPLATE.test(e.message);
+}
+
 export function plainError(e: unknown): string {
   if (!(e instanceof Error)) return String(e);
   const code = codeOf(e);
-  const lead = Object.entries(SENTENCES).find(([name]) => name === code)?.[1];
+  const lead = isOfTemplate(e)
+    ? TEMPLATE_SENTENCE
+    : Object.entries(SENTENCES).find(([name]) => name === code)?.[1];
   const message = sentence(e.message);
   if (lead) return message && !ALONE.includes(code) ? `${lead} (${message.replace(/\.$/, '')})` : lead;
   switch (e.name) {

@@ -6,6 +6,7 @@ import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { Choice } from '../parts/fields';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { useStore } from '../store';
 import { device, findDevice, gain, isOffered } from './device';
 import { changeDevice, measureDevices, models } from './models';
@@ -37,20 +38,20 @@ export function DeviceCard() {
           onChange={(to) => void changeDevice(to)}
         />
       ) : (
-        <p class="quiet">On the CPU. {adapter.note}</p>
+        <P class="quiet">On the CPU. {adapter.note}</P>
       )}
-      {place && <p class="quiet" role="status">In use: {place.name}</p>}
+      {place && <P class="quiet" role="status">In use: {place.name}</P>}
       {place?.software && (
         <Notice kind="info">
-          <p>This adapter is software: it computes on the CPU, and slower than the CPU itself.</p>
+          <P>This adapter is software: it computes on the CPU, and slower than the CPU itself.</P>
         </Notice>
       )}
       {fell && place.note !== '' && (
         <Notice kind="warning">
-          <p>{place.note}</p>
+          <P>{place.note}</P>
         </Notice>
       )}
-      {told !== '' && <p class="small">{told}</p>}
+      {told !== '' && <P class="small">{told}</P>}
       {adapter.state === 'hardware' && opened?.info.writes && (
         <div class="row">
           <Button disabled={busy !== '' || writing} onClick={() => void measureDevices()}>

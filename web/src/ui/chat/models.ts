@@ -17,7 +17,7 @@ import {
 import { TinygptError } from '../../lib/errors';
 import type { ChatInfo, DeviceName, ModelFacts, ModelSource } from '../../lib/types';
 import { takeOneThread, threadsHere } from '../engine';
-import { plainError } from '../plain_error';
+import { isOfTemplate, plainError } from '../plain_error';
 import { notify } from '../state/notices';
 import { Store } from '../store';
 import { modelAddress } from './address';
@@ -69,6 +69,8 @@ export interface ModelsState {
   problem: string;
   /** That the browser has no room for a model is the problem. */
   short: boolean;
+  /** That turns cannot be written as the template has them is the problem. */
+  untold: boolean;
 }
 
 export const models = new Store<ModelsState>({
@@ -83,6 +85,7 @@ export const models = new Store<ModelsState>({
   busy: '',
   problem: '',
   short: false,
+  untold: false,
 });
 
 export const chatSettings = new Store<ChatSettings>(CHAT_DEFAULTS);
@@ -209,14 +212,18 @@ export function engineDied(e: unknown, of: ChatSession | null = session): boolea
 
 async function doing(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
   if (models.get().busy !== '') return;
-  models.patch({ busy: what, problem: '', short: false });
+  models.patch({ busy: what, problem: '', short: false, untold: false });
   const { signal } = (control = new AbortController());
   try {
     await work(signal);
   } catch (e) {
     if (signal.aborted) return;
     if (engineDied(e)) return;
-    models.patch({ problem: plainError(e), short: e instanceof StoreError && e.code === 'QUOTA' });
+    models.patch({
+      problem: plainError(e),
+      short: e instanceof StoreError && e.code === 'QUOTA',
+      untold: isOfTemplate(e),
+    });
   } finally {
     control = null;
     models.patch({ busy: '', copying: null, loading: null });
@@ -310,6 +317,9 @@ export function resume(stored: StoredModel): Promise<void> {
 async function look(shown: Shown, signal: AbortSignal): Promise<void> {
   const facts = await (await whenEngine()).modelFacts(shown.source, { signal });
   signal.throwIfAborted();
+  // What was chosen for one model's template need not suit the next one.
+  const before = models.get().chosen;
+  if (before && before.name !== shown.name) chatSettings.patch({ template: '' });
   models.patch({ chosen: { ...shown, facts } });
   openDrawer('models');
   const wanted = nearest(needs(facts), chatSettings.get().ctx);
@@ -319,6 +329,12 @@ async function look(shown: Shown, signal: AbortSignal): Promise<void> {
 export function choose(stored: StoredModel): Promise<void> {
   const shown = { name: stored.name, source: { stored: stored.id } };
   return doing(`Looking at ${stored.name}`, (signal) => look(shown, signal));
+}
+
+/** Loads the chosen model without a template: it goes on with a text. */
+export async function openWithoutTemplate(): Promise<void> {
+  chatSettings.patch({ template: NO_TEMPLATE });
+  await openChosen();
 }
 
 /** Loads the chosen model. */

@@ -2,7 +2,7 @@
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';
-import type { KeyType } from '../../lib/types';
+import type { KeyType, ModelFacts } from '../../lib/types';
 import { bytes, count, percent, roughCount } from '../format';
 import { Button, IconButton } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
@@ -10,6 +10,7 @@ import { Field, SelectField } from '../parts/fields';
 import { Later } from '../parts/later';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
+import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
@@ -26,6 +27,7 @@ import {
   findOnHub,
   models,
   openChosen,
+  openWithoutTemplate,
   refresh,
   remove,
   resume,
@@ -39,18 +41,18 @@ export function ModelsCard() {
   return (
     <Card title="Models" aside="They stay on this machine">
       <Messages />
-      {list === null && <p class="quiet">Looking for models…</p>}
+      {list === null && <P class="quiet">Looking for models…</P>}
       {list?.length === 0 && noStore === '' && problem === '' && busy === '' && (
-        <p class="muted small">
+        <P class="muted small">
           None yet. Take a .gguf file or a folder of safetensors from this machine, drop it anywhere
           on this page, or type the address of one. It is kept in this browser, for use without a network. It holds
           a language model that others have trained; begin with a small one that was taught to
           answer (“instruct” or “it” in its name, some 100 MB to 1 GB).
-        </p>
+        </P>
       )}
       {noStore !== '' && (
         <Notice kind="warning">
-          <p>{noStore} A file can be used for this visit.</p>
+          <P>{noStore} A file can be used for this visit.</P>
         </Notice>
       )}
       {list !== null && list.length > 0 && (
@@ -69,30 +71,33 @@ export function ModelsCard() {
 }
 
 function Messages() {
-  const { copying, loading, busy, problem } = useStore(models);
+  const { copying, loading, busy, problem, untold, chosen } = useStore(models);
   const checking = copying?.stage === 'checking';
   const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : (loading ?? 0);
   return (
     <div class="stack-tight" aria-live="polite">
-      {busy !== '' && <p class="muted small">{busy}…</p>}
+      {busy !== '' && <P class="muted small">{busy}…</P>}
       {(copying || loading !== null) && (
         <>
           <Bar
             label={copying ? `${copying.name}, ${checking ? 'checked' : 'copied'}` : 'Loaded'}
             share={share}
           />
-          <p class="quiet number" aria-live="off">
+          <P class="quiet number" aria-live="off">
             {checking ? 'What is here already, checked: ' : ''}
             {copying && bytes(copying.done)}
             {copying && copying.bytes > 0 && ` of ${bytes(copying.bytes)}, `}
             {(!copying || copying.bytes > 0) && percent(share)}
-          </p>
+          </P>
         </>
       )}
       {busy !== '' && <Wait onCancel={cancel} />}
       {problem !== '' && (
         <Notice kind="error">
-          <p>{problem}</p>
+          <P>{problem}</P>
+          {untold && chosen && (
+            <Button onClick={() => void openWithoutTemplate()}>Let it go on with a text</Button>
+          )}
         </Notice>
       )}
     </div>
@@ -117,12 +122,12 @@ function Row({ stored, busy }: { stored: StoredModel; busy: boolean }) {
     <li>
       <div class="chat-name">
         <h3>{stored.name}</h3>
-        <p class="field-help">
+        <P class="field-help">
           {size}
           {open && <span class="tag tag-accent chat-open">open</span>}
-        </p>
+        </P>
         {!stored.whole && stored.address === '' && (
-          <p class="field-help">Pick the same file again, and the copy goes on.</p>
+          <P class="field-help">Pick the same file again, and the copy goes on.</P>
         )}
       </div>
       {asking ? (
@@ -180,13 +185,13 @@ function Found({ busy }: { busy: boolean }) {
   return (
     <div class="stack-tight">
       <h3>{found.repo}</h3>
-      {found.licence !== '' && <p class="field-help">Licence: {found.licence}</p>}
+      {found.licence !== '' && <P class="field-help">Licence: {found.licence}</P>}
       <ul class="chat-models">
         {found.files.map((file) => (
           <li key={file.name}>
             <div class="chat-name">
-              <p>{file.name}</p>
-              <p class="field-help">{bytes(file.bytes)}</p>
+              <P>{file.name}</P>
+              <P class="field-help">{bytes(file.bytes)}</P>
             </div>
             <button
               class="button"
@@ -211,18 +216,18 @@ const TALK_BYTES = 150e6;
 function Catalogue({ busy, open }: { busy: boolean; open: boolean }) {
   return (
     <Disclosure summary="Small models to begin with" open={open}>
-      <p class="field-help">
+      <P class="field-help">
         From Hugging Face, which then sees this machine’s address. A copy that breaks off goes on
         later, and is checked by its SHA-256.
-      </p>
+      </P>
       <ul class="chat-models">
         {CATALOGUE.map(({ title, repo, file, bytes: size, licence, about }) => (
           <li key={repo}>
             <div class="chat-name">
               <h3>{title}</h3>
-              <p class="field-help">
+              <P class="field-help">
                 {about} {bytes(size)}, about {bytes(size + TALK_BYTES)} of memory. Licence: {licence}.
-              </p>
+              </P>
             </div>
             <button
               class="button"
@@ -319,29 +324,15 @@ const OWN: Record<string, string> = {
   false: 'it has none, and continues a text',
 };
 
-/** What the chosen model is and takes, before it is loaded. */
-export function ForecastCard() {
-  const { chosen, opened, busy } = useStore(models);
+/** What counts when a model is loaded: the context, the template, and how exact its memory is. */
+export function LoadFields({ facts }: { facts: ModelFacts }) {
   const { ctx, keys, template } = useStore(chatSettings);
-  const writing = useStore(talk, (t) => t.writing !== null);
-  if (!chosen || chosen.source === opened?.source) return null;
-  const { facts } = chosen;
+  const untold = useStore(models, (m) => m.untold);
   const rows = needs(facts, keys);
   const need = nearest(rows, ctx);
   if (!need) return null;
-  const problem = warning(need, deviceGib());
   return (
-    <Card title={chosen.name} aside={facts.name}>
-      <dl class="stats">
-        <Stat
-          name="Parameters"
-          value={roughCount(facts.params)}
-          note={`${facts.family}, ${facts.layers} layers`}
-        />
-        <Stat name="Weights" value={bytes(need.weights)} />
-        <Stat name="Conversation" value={bytes(need.cache)} note={`${count(need.ctx)} tokens`} />
-        <Stat name="Memory in all" value={bytes(need.total)} />
-      </dl>
+    <>
       <SelectField
         label="Context"
         value={String(need.ctx)}
@@ -352,7 +343,7 @@ export function ForecastCard() {
         help="How much of a conversation it can look back on."
         onChange={(value) => chatSettings.patch({ ctx: Number(value) })}
       />
-      <Disclosure summary="Template and kind of memory">
+      <Disclosure summary="Template and kind of memory" open={untold}>
         <SelectField
           label="How turns are written"
           value={template}
@@ -374,9 +365,37 @@ export function ForecastCard() {
           onChange={(value) => chatSettings.patch({ keys: value })}
         />
       </Disclosure>
+    </>
+  );
+}
+
+/** What the chosen model is and takes, before it is loaded. */
+export function ForecastCard() {
+  const { chosen, opened, busy } = useStore(models);
+  const { ctx, keys } = useStore(chatSettings);
+  const writing = useStore(talk, (t) => t.writing !== null);
+  if (!chosen || chosen.source === opened?.source) return null;
+  const { facts } = chosen;
+  const rows = needs(facts, keys);
+  const need = nearest(rows, ctx);
+  if (!need) return null;
+  const problem = warning(need, deviceGib());
+  return (
+    <Card title={chosen.name} aside={facts.name}>
+      <dl class="stats">
+        <Stat
+          name="Parameters"
+          value={roughCount(facts.params)}
+          note={`${facts.family}, ${facts.layers} layers`}
+        />
+        <Stat name="Weights" value={bytes(need.weights)} />
+        <Stat name="Conversation" value={bytes(need.cache)} note={`${count(need.ctx)} tokens`} />
+        <Stat name="Memory in all" value={bytes(need.total)} />
+      </dl>
+      <LoadFields facts={facts} />
       {problem !== '' && (
         <Notice kind="warning">
-          <p>{problem}</p>
+          <P>{problem}</P>
         </Notice>
       )}
       <div class="row">

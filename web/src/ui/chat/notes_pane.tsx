@@ -8,6 +8,7 @@ import { useState } from 'preact/hooks';
 import { count } from '../format';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { plainError } from '../plain_error';
 import { Store, useStore } from '../store';
@@ -69,10 +70,10 @@ export function NotesPane() {
   const files = new Set(list.map(({ from }) => from)).size;
   return (
     <div class="chat-pane">
-      <p class="muted small">
+      <P class="muted small">
         Search my notes: this model does not write; it tells which texts mean the same. Take text
         files from this machine, and ask in words of your own.
-      </p>
+      </P>
       <div class="row">
         <FileButton
           label="Add notes"
@@ -80,10 +81,10 @@ export function NotesPane() {
           onFiles={(picked) => void add(picked)}
         />
         {list.length > 0 && waiting === 0 && <Button onClick={() => notes.set(NONE)}>Forget them</Button>}
-        <p class="quiet" role="status">
+        <P class="quiet" role="status">
           {list.length > 0 &&
             `${count(list.length)} passages of ${files === 1 ? 'one file' : `${count(files)} files`}`}
-        </p>
+        </P>
       </div>
       {waiting > 0 && (
         <Wait
@@ -94,7 +95,7 @@ export function NotesPane() {
       )}
       {problem !== '' && (
         <Notice kind="error">
-          <p>{problem}</p>
+          <P>{problem}</P>
         </Notice>
       )}
       <ol class="chat-turns" aria-label="What was found" tabIndex={0}>

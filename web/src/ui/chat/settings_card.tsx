@@ -7,6 +7,7 @@ import { useStore } from '../store';
 import { describe } from '../write/settings';
 import { SettingsFields } from '../write/settings_fields';
 import { chatSettings, closeModel, models, openChosen } from './models';
+import { LoadFields } from './models_card';
 import { CHAT_FIELDS } from './settings';
 
 function Lines(p: { label: string; help: string; of: 'system' | 'banned' | 'stops' | 'bias' }) {
@@ -54,7 +55,7 @@ export function SettingsCard() {
           of="bias"
         />
       </Disclosure>
-      <Disclosure summary="Length and memory">
+      <Disclosure summary="Length of answers">
         <NumberField
           label="An answer has at most"
           value={settings.limit}
@@ -64,17 +65,22 @@ export function SettingsCard() {
           help="Tokens. One that was cut there can go on."
           onChange={(limit) => chatSettings.patch({ limit })}
         />
-        {opened && (
-          <div class="row">
-            <Button disabled={busy !== '' || !chosen} onClick={() => void openChosen()}>
-              Load it again
-            </Button>
-            <Button disabled={busy !== ''} onClick={() => void closeModel()}>
-              Close the model
-            </Button>
-          </div>
-        )}
       </Disclosure>
+      {opened && (
+        <Disclosure summary="How the model is loaded">
+          {chosen?.source === opened.source && (
+            <>
+              <LoadFields facts={chosen.facts} />
+              <Button disabled={busy !== ''} onClick={() => void openChosen()}>
+                Load it again
+              </Button>
+            </>
+          )}
+          <Button disabled={busy !== ''} onClick={() => void closeModel()}>
+            Close the model
+          </Button>
+        </Disclosure>
+      )}
     </Card>
   );
 }

@@ -192,11 +192,15 @@ export async function removeTalk(doc: TalkDoc): Promise<void> {
   notify('info', `“${talkName(doc)}” is deleted.`, { label: 'Undo', run: () => void write(doc) });
 }
 
-/** Takes conversations from files, JSON or Markdown; says how many there were. */
-export async function importTalks(files: readonly File[]): Promise<void> {
+/** Takes conversations from files, JSON or Markdown; says how many there were. After a cancel those
+ *  that came before it stay. */
+export async function importTalks(files: readonly File[], signal: AbortSignal): Promise<void> {
   for (const file of files) {
     const docs = readFile(await file.text(), newId);
-    for (const doc of docs) await write({ ...doc, changed: doc.changed || Date.now() });
+    for (const doc of docs) {
+      if (signal.aborted) return;
+      await write({ ...doc, changed: doc.changed || Date.now() });
+    }
     const many = docs.length === 1 ? 'A conversation is' : `${docs.length} conversations are`;
     if (docs.length === 0) notify('error', `${file.name} holds no conversation.`);
     else notify('good', `${many} here from ${file.name}.`);

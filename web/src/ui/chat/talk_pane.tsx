@@ -10,7 +10,7 @@ import { count, milliseconds } from '../format';
 import { Button, IconButton } from '../parts/button';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
-import { Words } from '../parts/term';
+import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { keys } from '../shortcuts';
 import { useStore } from '../store';
@@ -188,10 +188,10 @@ function Dropped({ n }: { n: number }) {
   const writing = useStore(talk, (t) => t.writing !== null);
   return (
     <li class="chat-dropped">
-      <p class="quiet" role="status">
+      <P class="quiet" role="status">
         {n === 1 ? 'The turn above does' : `The ${n} turns above do`} not fit into the context any
         more, and {n === 1 ? 'is' : 'are'} not read.
-      </p>
+      </P>
       {longer > 0 && (
         <Button disabled={busy || writing} onClick={() => void openLonger(longer)}>
           Load it with {count(longer)} tokens
@@ -214,10 +214,8 @@ export function Measured() {
     : [];
   return (
     <div class="chat-measured">
-      <p role="status">{writing !== null ? 'Writing…' : stats ? ENDS[stats.end] : ''}</p>
-      <p class="number">
-        <Words>{facts.join(' · ')}</Words>
-      </p>
+      <P role="status">{writing !== null ? 'Writing…' : stats ? ENDS[stats.end] : ''}</P>
+      <P class="number">{facts.join(' · ')}</P>
     </div>
   );
 }
@@ -291,13 +289,13 @@ export function TalkPane() {
       {turns.length > 0 || writing !== null ? (
         <Turns />
       ) : (
-        <p class="chat-empty muted">
+        <P class="chat-empty muted">
           Say something. It stays on this machine: the model runs in this tab.
-        </p>
+        </P>
       )}
       {(problem || shown) !== '' && (
         <Notice kind="error">
-          <p>{problem || shown}</p>
+          <P>{problem || shown}</P>
         </Notice>
       )}
       {opened ? <Composer /> : <LoadAgain />}

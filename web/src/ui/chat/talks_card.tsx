@@ -4,6 +4,8 @@ import { useState } from 'preact/hooks';
 import { Button, IconButton } from '../parts/button';
 import { Card } from '../parts/card';
 import { Field } from '../parts/fields';
+import { P } from '../parts/term';
+import { useWaiting, Wait } from '../parts/wait';
 import { saveAs } from '../state/files';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
@@ -16,6 +18,7 @@ const SEARCHED = 4;
 export function TalksCard() {
   const list = useStore(talks);
   const [search, setSearch] = useState('');
+  const [waiting, begin] = useWaiting();
   const shown = (list ?? []).filter((doc) => matches(doc, search));
   return (
     <Card title="Conversations" aside={list && list.length > 0 ? `${list.length} kept here` : ''}>
@@ -23,7 +26,7 @@ export function TalksCard() {
         <FileButton
           label="Import"
           accept=".json,.md,.markdown,application/json,text/markdown"
-          onFiles={(files) => void importTalks(files)}
+          onFiles={(files) => begin('Importing', (signal) => importTalks(files, signal))}
         />
         {list !== null && list.length > 0 && (
           <Button icon="download" onClick={() => exportJson(list)}>
@@ -31,6 +34,7 @@ export function TalksCard() {
           </Button>
         )}
       </div>
+      {waiting && <Wait words={waiting.words} onCancel={waiting.cancel} />}
       {list !== null && list.length >= SEARCHED && (
         <Field label="Search">
           {({ id }) => (
@@ -44,11 +48,11 @@ export function TalksCard() {
           )}
         </Field>
       )}
-      {list === null && <p class="quiet">Looking for conversations…</p>}
+      {list === null && <P class="quiet">Looking for conversations…</P>}
       {list?.length === 0 && (
-        <p class="quiet">What you and a model say stays here, through reloads and other models.</p>
+        <P class="quiet">What you and a model say stays here, through reloads and other models.</P>
       )}
-      {search !== '' && shown.length === 0 && <p class="quiet">No conversation has these words.</p>}
+      {search !== '' && shown.length === 0 && <P class="quiet">No conversation has these words.</P>}
       <ul class="chat-talks" aria-label="Conversations">
         {shown.map((doc) => (
           <Item key={doc.id} doc={doc} />

@@ -3,6 +3,7 @@
 import { useRef } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import { continueText, stop, talk, type } from './talk';
@@ -18,9 +19,9 @@ export function TextPane() {
   const taken = before.current;
   return (
     <div class="chat-pane">
-      <p class="muted small">
+      <P class="muted small">
         This model continues a text; it was not taught to answer. Begin one, and let it go on.
-      </p>
+      </P>
       <textarea
         class="input chat-page"
         aria-label="Text"
@@ -32,7 +33,7 @@ export function TextPane() {
       />
       {problem !== '' && (
         <Notice kind="error">
-          <p>{problem}</p>
+          <P>{problem}</P>
         </Notice>
       )}
       <div class="row row-end">

@@ -40,6 +40,17 @@ it('has a plain sentence for every error, with the core’s message behind it', 
   expect(plainError(new TinygptError('ARG', 'lr: want a number above 0, have 0'))).toBe(
     'lr: want a number above 0, have 0.',
   );
+  for (const [code, message] of [
+    ['FORMAT', 'chat template: want a token <|eot_id|>, have none in this model'],
+    ['UNSUPPORTED', 'm.gguf: chat template, line 3: not known here: filter x'],
+    ['ARG', 'm.gguf: chat template, line 1: Conversation roles must alternate'],
+  ] as const) {
+    const said = plainError(new TinygptError(code, message));
+    expect(said).toMatch(/^The model is whole.* Choose another template, or let .* with a text/);
+    expect(said).not.toContain('damaged');
+    expect(said).toContain(message);
+  }
+  expect(plainError(new TinygptError('MEMORY', 'a chat template: 9 bytes'))).toMatch(/^There is not/);
   expect(plainError(new DOMException('x', 'QuotaExceededError'))).toContain('no room');
   expect(plainError(new DOMException('x', 'NotReadableError'))).toContain('choose it again');
   expect(plainError(new RangeError('Array buffer allocation failed'))).toContain('memory');
