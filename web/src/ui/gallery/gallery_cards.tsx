@@ -4,10 +4,15 @@
 import { bytes, count, loss, roughCount } from '../format';
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
-import { Words } from '../parts/term';
+import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
-import { plainError } from '../plain_error';
-import { cancelFiles, filesState, openModelFile, saveAs, trainOpenedModel } from '../state/files';
+import {
+  cancelFiles,
+  downloadFetched,
+  filesState,
+  openModelFile,
+  trainOpenedModel,
+} from '../state/files';
 import { notify } from '../state/notices';
 import { openView } from '../state/route';
 import { useRun } from '../state/run';
@@ -48,11 +53,14 @@ async function train(card: GalleryCard): Promise<void> {
 }
 
 async function take(card: GalleryCard): Promise<void> {
-  try {
-    saveAs(await galleryFile(card), fileNameOf(card));
-  } catch (e) {
-    notify('error', plainError(e));
-  }
+  await downloadFetched(fileNameOf(card), () => galleryFile(card));
+  const { problem } = filesState.get();
+  if (problem !== '') notify('error', problem);
+}
+
+/** A model to look at, for whoever has none. */
+export async function openFirst(): Promise<void> {
+  if (CARDS[0]) await open(CARDS[0]);
 }
 
 export default function GalleryCards() {
@@ -63,16 +71,16 @@ export default function GalleryCards() {
     <section class="stack" aria-labelledby="gallery-title">
       <div>
         <h2 id="gallery-title">Models to play with</h2>
-        <p class="muted">
+        <P class="muted">
           They came with this page, and were made by the same engine.
           {running && ' While your own model learns, they can only be downloaded.'}
-        </p>
+        </P>
         {busy !== '' && <Wait words={busy} onCancel={cancelFiles} />}
       </div>
       <div class="gallery-cards">
         {CARDS.map((card) => (
           <Card key={card.name} title={card.title} aside={bytes(card.bytes)}>
-            <p class="small">{card.read}</p>
+            <P class="small">{card.read}</P>
             <div class="gallery-samples">
               <figure>
                 <figcaption>It read</figcaption>
@@ -86,12 +94,10 @@ export default function GalleryCards() {
                 </pre>
               </figure>
             </div>
-            <p class="quiet number">
-              <Words>
+            <P class="quiet number">
                 {`${roughCount(card.parameters)} parameters, ${count(card.steps)} steps. Loss on ` +
                   `text it has not seen: ${loss(card.loss)}. Licence of the text: ${card.licence}.`}
-              </Words>
-            </p>
+              </P>
             <div class="row">
               <Button icon="pen" disabled={off} onClick={() => void write(card)}>
                 Let it write

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+import { readdirSync, readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { GLOSSARY } from './glossary';
 import { termsOf } from './terms';
@@ -34,5 +36,22 @@ describe('words of the glossary in a sentence', () => {
     for (const [name, { means }] of Object.entries(GLOSSARY)) {
       expect(means, name).toMatch(/^[A-Z].*[.]$/s);
     }
+  });
+});
+
+describe('what the views say', () => {
+  /** A level-3 heading, a paragraph and the like, up to its end, with nothing of its kind in it. */
+  const PLAIN = /<(p|h3|legend|dt|dd|figcaption)(?:\s[^>]*)?>((?:(?!<\/?\1[\s>])[\s\S])*?)<\/\1>/g;
+  const words = (jsx: string) => jsx.replace(/<Words>[\s\S]*?<\/Words>/g, '').replace(/\{[^{}]*\}|<[^>]*>/g, ' ');
+
+  it('has its terms marked: in <P>, or in <Words>', () => {
+    const ui = resolve(import.meta.dirname, '..');
+    const all = readdirSync(ui, { recursive: true, encoding: 'utf8' });
+    const views = all.filter((file) => /(?<!\.test)\.tsx$/.test(file));
+    expect(views.length).toBeGreaterThan(60);
+    const plain = views.flatMap((file) =>
+      [...readFileSync(resolve(ui, file), 'utf8').matchAll(PLAIN)].flatMap(([, , jsx]) =>
+        found(words(jsx ?? '')).map(([text]) => `${file}: ${text}`)));
+    expect(plain).toEqual([]);
   });
 });

@@ -3,6 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
 import { bytes } from '../format';
 import { plainError } from '../plain_error';
 import { type Foreign, findForeign, foreign, removeForeign } from '../state/foreign';
@@ -24,10 +25,10 @@ export function ForeignList() {
   return (
     <section class="stack-tight" aria-label="Kept by other pages">
       <h3>Kept by other pages</h3>
-      <p class="quiet">
+      <P class="quiet">
         Pages at {location.host} share one room. These things are not this page’s. Whoever needs them
         may miss them.
-      </p>
+      </P>
       <ul class="foreign">
         {list.map((one) => (
           <Row key={`${one.kind} ${one.name}`} one={one} onProblem={setProblem} />
@@ -35,7 +36,7 @@ export function ForeignList() {
       </ul>
       {problem !== '' && (
         <Notice kind="error">
-          <p>{problem}</p>
+          <P>{problem}</P>
         </Notice>
       )}
     </section>
@@ -51,13 +52,13 @@ function Row({ one, onProblem }: { one: Foreign; onProblem: (problem: string) =>
   };
   return (
     <li>
-      <p class="foreign-name">
+      <P class="foreign-name">
         {one.name}
         <span class="field-help">
           {KINDS[one.kind]}
           {one.bytes !== null && `, ${bytes(one.bytes)}`}
         </span>
-      </p>
+      </P>
       {asking ? (
         <div class="row">
           <Button kind="danger" onClick={remove}>

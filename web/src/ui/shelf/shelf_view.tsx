@@ -6,7 +6,8 @@ import { Card } from '../parts/card';
 import { Check, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
-import { Wait } from '../parts/wait';
+import { P } from '../parts/term';
+import { useWaiting, Wait } from '../parts/wait';
 import { bytes, count, loss, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
@@ -37,11 +38,11 @@ export default function ShelfView() {
     <div class="stack">
       {kept.status !== 'ok' && kept.status !== 'opening' && (
         <Notice kind="warning">
-          <p>{kept.reason}</p>
+          <P>{kept.reason}</P>
         </Notice>
       )}
       {runs === null && kept.status !== 'locked' && kept.status !== 'unavailable' && (
-        <p class="muted">Looking for your models…</p>
+        <P class="muted">Looking for your models…</P>
       )}
       {runs?.length === 0 && <Empty />}
       {runs !== null && runs.length > 0 && (
@@ -59,10 +60,10 @@ export default function ShelfView() {
 function Empty() {
   return (
     <Card title="Nothing here yet">
-      <p class="muted">
+      <P class="muted">
         Each model that you train stands here from its first second on, with its text, its settings,
         its curve and what it wrote.
-      </p>
+      </P>
       <div class="row">
         <Button kind="primary" icon="play" onClick={() => openView('start')}>
           Train one
@@ -80,21 +81,12 @@ function Item({ run }: { run: ShelfRun }) {
   const step = useRun((s) => (s.id === run.id ? s.step : meta.step));
   const over = step >= meta.total;
   const sample = meta.samples.at(-1);
-  const [busy, setBusy] = useState(false);
-  const [opening, setOpening] = useState<AbortController | null>(null);
-  const doing = (work: () => Promise<unknown>) => {
-    setBusy(true);
-    void work().finally(() => setBusy(false));
-  };
-  const take = (go: boolean) => {
-    const control = new AbortController();
-    setOpening(control);
-    doing(() =>
-      openRun(run, go, control.signal)
-        .then((done) => done && !go && openView('live'))
-        .finally(() => setOpening(null)),
+  const [waiting, begin] = useWaiting();
+  const busy = waiting !== null;
+  const take = (go: boolean) =>
+    begin('Opening it', (signal) =>
+      openRun(run, go, signal).then((done) => done && !go && openView('live')),
     );
-  };
   return (
     <li class={open ? 'shelf-item shelf-open' : 'shelf-item'} aria-label={run.name}>
       <Name run={run} />
@@ -118,11 +110,11 @@ function Item({ run }: { run: ShelfRun }) {
           />
         </dl>
       </div>
-      <p class="quiet">
+      <P class="quiet">
         Learnt from “{meta.text.name}”, {bytes(meta.text.bytes)}
         {run.text === 0 && meta.text.stories === undefined && ' (not kept here)'}. Saved{' '}
         {new Date(meta.savedAt).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })}.
-      </p>
+      </P>
       {sample && <p class="shelf-sample">{sample.text.trim().slice(0, 160)}</p>}
       <div class="row">
         {phase === 'running' ? (
@@ -156,35 +148,46 @@ function Item({ run }: { run: ShelfRun }) {
             )}
           </>
         )}
-        <FineTune run={run} busy={busy} />
-        <Button icon="download" disabled={busy} onClick={() => doing(() => exportRun(run))}>
+        <FineTune
+          busy={busy}
+          onStart={() => begin('Starting', (signal) => fineTune(run, signal))}
+        />
+        <Button
+          icon="download"
+          disabled={busy}
+          onClick={() => begin('Writing it', (signal) => exportRun(run, signal))}
+        >
           Download
         </Button>
-        <Button icon="copy" disabled={busy} onClick={() => doing(() => copyRun(run))}>
+        <Button
+          icon="copy"
+          disabled={busy}
+          onClick={() => begin('Copying it', (signal) => copyRun(run, signal))}
+        >
           Copy
         </Button>
         <Button
           icon="trash"
           disabled={busy || phase === 'running'}
-          onClick={() => doing(() => removeRun(run))}
+          onClick={() => begin('Deleting it', () => removeRun(run))}
         >
           Delete
         </Button>
         <Compare run={run} />
       </div>
-      {opening && <Wait words="Opening it" onCancel={() => opening.abort()} />}
+      {waiting && <Wait words={waiting.words} onCancel={waiting.cancel} />}
     </li>
   );
 }
 
-function FineTune({ run, busy }: { run: ShelfRun; busy: boolean }) {
+function FineTune({ busy, onStart }: { busy: boolean; onStart: () => void }) {
   const text = useStore(textState);
   return (
     <Button
       icon="spark"
       disabled={busy || !text.blob}
       title={`A new model from these weights, on ${textName(text.origin)}`}
-      onClick={() => void fineTune(run)}
+      onClick={onStart}
     >
       Train on my text
     </Button>
@@ -256,7 +259,7 @@ function RoomCard() {
   return (
     <Card title="Room" aside={r.most === null ? bytes(r.used) : `${bytes(r.used)} of ${bytes(r.most)}`}>
       {r.most !== null && <Bar label="Share of the browser’s room that is in use" share={share} />}
-      <p class={share > 0.8 ? 'small' : 'quiet'}>
+      <P class={share > 0.8 ? 'small' : 'quiet'}>
         {share > 0.8
           ? 'It is nearly full. Download what you want to keep, and delete what you do not need.'
           : 'Models, texts, conversations and the page itself. ' +
@@ -264,13 +267,13 @@ function RoomCard() {
               ? 'This browser does not tell how much more it grants; a chat model that does not ' +
                 'fit is told before it is copied.'
               : 'When the disk gets full the browser may grant less.')}
-      </p>
-      <p class="quiet">
+      </P>
+      <P class="quiet">
         {r.promised
           ? 'The browser has promised to keep it until you delete it.'
           : 'The browser may throw it away when the disk fills up, Safari also after seven days ' +
             'without a visit. Browsers promise more readily where a page is installed.'}
-      </p>
+      </P>
       {!r.promised && (
         <div class="row">
           <Button onClick={() => void askToPersist()}>Ask it to keep it</Button>

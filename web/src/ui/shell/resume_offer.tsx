@@ -2,6 +2,8 @@
 /** resume_offer.tsx - what an earlier visit left behind, and what became of saving. */
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
+import { P } from '../parts/term';
+import { useWaiting, Wait } from '../parts/wait';
 import { count } from '../format';
 import { keeping } from '../state/keeping';
 import { acceptOffer, offer } from '../state/run';
@@ -9,15 +11,16 @@ import { useStore } from '../store';
 
 export function ResumeOffer() {
   const o = useStore(offer);
+  const [waiting, begin] = useWaiting();
   const kept = useStore(keeping);
   if (kept.status === 'locked') {
     return (
       <div class="messages">
         <Notice kind="info">
-          <p>
+          <P>
             tinygpt is open in another tab, which keeps what you make in this browser. You can train
             and chat here, too, but nothing of it is saved by itself: download it under Files.
-          </p>
+          </P>
         </Notice>
       </div>
     );
@@ -27,20 +30,26 @@ export function ResumeOffer() {
   return (
     <section class="messages" aria-label="A saved run">
       <Notice kind="good">
-        <p>
+        <P>
           <strong>
             Continue your run at step {count(meta.step)} of {count(meta.total)}?
           </strong>{' '}
           {name}, saved {ago(meta.savedAt)}. It goes on exactly where it was.
-        </p>
+        </P>
         <div class="row">
-          <Button kind="primary" icon="play" onClick={() => void acceptOffer()}>
+          <Button
+            kind="primary"
+            icon="play"
+            disabled={waiting !== null}
+            onClick={() => begin('Opening it', acceptOffer)}
+          >
             Continue at step {count(meta.step)}
           </Button>
           <Button kind="plain" onClick={() => offer.set(null)}>
             Later
           </Button>
         </div>
+        {waiting && <Wait words={waiting.words} onCancel={waiting.cancel} />}
       </Notice>
     </section>
   );

@@ -135,9 +135,9 @@ export function trainOpenedModel(): Promise<void> {
 }
 
 /** A run of the shelf as a file, as it was last saved. */
-export async function exportRun(run: ShelfRun): Promise<void> {
+export async function exportRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
   const saved = await kept.loadRun(run.id);
-  if (!saved) return;
+  if (!saved || signal.aborted) return;
   const { step } = run.meta;
   const name = fileName({ base: run.name, step, kind: 'run', extension: 'tinygpt' });
   saveAs(new Blob([saved.run as Uint8Array<ArrayBuffer>]), name);
@@ -186,6 +186,14 @@ async function written(layout: Layout): Promise<Blob> {
     throw new Error('There is no model to download yet.');
   }
   return new Blob([bytes as Uint8Array<ArrayBuffer>]);
+}
+
+/** A file that has to come first. */
+export function downloadFetched(name: string, get: () => Promise<Blob>): Promise<void> {
+  return doing(`Fetching ${name}`, async (signal) => {
+    const blob = await get();
+    if (!signal.aborted) saveAs(blob, name);
+  });
 }
 
 /** Hands a file to the browser's downloads. */

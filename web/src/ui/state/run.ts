@@ -134,11 +134,11 @@ export async function start(base: Blob | null = null, signal?: AbortSignal): Pro
 }
 
 /** The offered run goes on. */
-export async function acceptOffer(): Promise<void> {
+export async function acceptOffer(signal: AbortSignal): Promise<void> {
   const o = offer.get();
   if (!o) return;
   if (o.opened && runState().id === o.run.id) goOn();
-  else await openRun(o.run, true);
+  else await openRun(o.run, true, signal);
 }
 
 /** The run that is open goes on, for more steps if it is over. */
@@ -181,12 +181,12 @@ export async function openRun(
 }
 
 /** A new run from the weights of one on the shelf, on the text in hand. */
-export async function fineTune(run: ShelfRun): Promise<void> {
+export async function fineTune(run: ShelfRun, signal: AbortSignal): Promise<void> {
   const saved = await kept.loadRun(run.id);
-  if (!saved) return;
+  if (!saved || signal.aborted) return;
   sizeChosen.set(true);
   settings.set({ ...run.meta.settings, steps: settings.get().steps });
-  await start(new Blob([saved.run as Uint8Array<ArrayBuffer>]));
+  await start(new Blob([saved.run as Uint8Array<ArrayBuffer>]), signal);
 }
 
 /** The run's text: from the store, from the page, or made anew. */

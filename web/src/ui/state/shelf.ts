@@ -110,11 +110,13 @@ export function rename(run: ShelfRun, name: string): Promise<void> {
   });
 }
 
-export function copyRun(run: ShelfRun): Promise<void> {
+/** A copy is written as a whole: one that is not wanted any more goes when it is there. */
+export function copyRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
   return changing(async () => {
     const id = newId();
     await kept.copyRun(run.id, id);
-    await kept.saveDoc(NAME + id, { name: `${run.name}, copy`.slice(0, 80) });
+    if (signal.aborted) await kept.removeRun(id);
+    else await kept.saveDoc(NAME + id, { name: `${run.name}, copy`.slice(0, 80) });
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /** tour.ts - five stops through the page, one view each. */
 import { Store } from '../store';
+import { current } from './current';
 import { openView } from './route';
 
 export interface Stop {
@@ -38,6 +39,10 @@ export function goTo(stop: number | null): void {
   tourAt.set(stop);
   const view = stop === null ? undefined : STOPS[stop]?.view;
   if (view) openView(view);
+  // Two stops are about a model: who has none gets one that came with the page.
+  if ((view === 'write' || view === 'think') && !current.get()) {
+    void import('../gallery/gallery_cards').then((m) => m.openFirst());
+  }
   window.scrollTo(0, 0);
 }
 
