@@ -28,7 +28,7 @@ export function judgeAdapter(facts: AdapterFacts | null, lacking = false): Adapt
     return {
       name,
       state: 'software',
-      note: `The adapter is software (${software}): it runs on the CPU and is not timed as a GPU.`,
+      note: `This browser’s graphics card is software (${software}): the CPU plays it, so it is not timed.`,
     };
   }
   return { name, state: 'hardware', note: `WebGPU adapter: ${name}.` };

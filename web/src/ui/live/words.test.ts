@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 import { describe, expect, it } from 'vitest';
-import { choices, guessing, meaning } from './words';
+import { choices, guessing, meaning, unitOf } from './words';
 
 describe('words', () => {
   it('turn a loss into a number of choices', () => {
     expect(choices(guessing(256))).toBe('256');
     expect(choices(Math.log(11))).toBe('11');
     expect(choices(1)).toBe('2.7');
+  });
+
+  it('call bytes characters where they are', () => {
+    expect(unitOf('bytes', true)).toBe('character');
+    expect(unitOf('bytes', false)).toBe('byte');
+    expect(unitOf('chars', false)).toBe('character');
+    expect(unitOf('pieces', true)).toBe('token');
   });
 
   it('have a sentence for every loss', () => {

@@ -6,6 +6,7 @@
  * equally likely characters the model still hesitates. 256 at the start, about 22 when it knows how
  * frequent each letter is, about 11 when it looks at the letter before.
  */
+import type { Settings } from '../run/settings';
 
 /** What guessing among all tokens costs, which 256 are bytes. */
 export function guessing(vocab: number): number {
@@ -14,6 +15,12 @@ export function guessing(vocab: number): number {
 
 /** What it guesses, one by one. */
 export type Unit = 'byte' | 'character' | 'token';
+
+/** What a text is read in is called: bytes of plain English are characters. */
+export function unitOf(tokens: Settings['tokens'], ascii: boolean): Unit {
+  if (tokens === 'bytes') return ascii ? 'character' : 'byte';
+  return tokens === 'chars' ? 'character' : 'token';
+}
 
 /** Among how many characters it hesitates. */
 export function choices(loss: number): string {

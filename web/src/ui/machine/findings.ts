@@ -192,7 +192,9 @@ function storage(page: PageFacts): Finding[] {
           name: 'Saving the run',
           state: 'good',
           value: 'in this browser',
-          advice: 'A refresh, a crash or a closed tab costs a second of training at most.',
+          advice:
+            'A refresh, a crash or a closed tab costs a second of training, or what a large model ' +
+            'learns while it is saved.',
         }
       : {
           id: 'opfs',

@@ -3,8 +3,10 @@
 import { useEffect, useId } from 'preact/hooks';
 import { duration, roughCount } from '../format';
 import { vocabOf, withSize } from '../run/settings';
+import { unitOf } from '../live/words';
 import { forecastSizes, sizeSeconds } from '../state/forecast';
 import { settings, sizeChosen } from '../state/route';
+import { textState } from '../state/text';
 import { useStore } from '../store';
 import { paramCount } from './families';
 import { SIZES } from './presets';
@@ -13,6 +15,8 @@ import './model.css';
 export function SizePicker({ few }: { few?: boolean }) {
   const size = useStore(settings, (s) => s.size);
   const vocab = useStore(settings, vocabOf);
+  const tokens = useStore(settings, (s) => s.tokens);
+  const unit = unitOf(tokens, useStore(textState, (t) => t.encoding === 'ASCII'));
   const seconds = useStore(sizeSeconds);
   const name = useId();
   useEffect(() => {
@@ -41,7 +45,7 @@ export function SizePicker({ few }: { few?: boolean }) {
               {few
                 ? roughCount(paramCount(s, vocab))
                 : `${roughCount(paramCount(s, vocab))} parameters, ${s.layers} layers of ${s.width}, ` +
-                  `looks ${s.ctx} ${vocab === 256 ? 'characters' : 'tokens'} back`}
+                  `looks ${s.ctx} ${unit}s back`}
             </span>
           </span>
         </label>

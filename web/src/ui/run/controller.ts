@@ -17,7 +17,7 @@
  */
 import type { StepReport } from '../../lib/types';
 import { codeOf, plainError } from '../plain_error';
-import { type Unit } from '../live/words';
+import { type Unit, unitOf } from '../live/words';
 import { type Milestone, milestonesOf, milestonesOfCheck } from '../live/milestones';
 import { LOOKED_AT_BYTES, type Reference, referenceOf } from '../live/observed';
 import { type Verdict, verdict } from '../live/verdict';
@@ -430,7 +430,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const known = settingsOfRun(info.config, options);
     const all = settings ? { ...known, ...chosenOf(settings) } : known;
     const { vocab } = info.config;
-    const unit = unitOf(all, vocab, this.#reference?.text ?? '');
+    const unit = unitOfRun(all, vocab, this.#reference?.text ?? '');
     await this.#weights.find(step).catch(() => {});
     this.#patch(
       {
@@ -906,10 +906,10 @@ function isOfBytes(s: Settings, vocab: number): boolean {
   return vocab === 256 && s.tokens === 'bytes';
 }
 
-/** Bytes of plain English are characters, and are called so. */
-function unitOf(s: Settings, vocab: number, text: string): Unit {
-  if (isOfBytes(s, vocab)) return /^\p{ASCII}*$/u.test(text) ? 'character' : 'byte';
-  return s.tokens === 'chars' ? 'character' : 'token';
+/** A model of bytes may be one of a file's 256 tokens. */
+function unitOfRun(s: Settings, vocab: number, text: string): Unit {
+  const pieces = s.tokens === 'bytes' && !isOfBytes(s, vocab);
+  return unitOf(pieces ? 'pieces' : s.tokens, /^\p{ASCII}*$/u.test(text));
 }
 
 const FEW_PIECES =

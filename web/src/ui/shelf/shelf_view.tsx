@@ -196,7 +196,16 @@ function FineTune({ busy, onStart }: { busy: boolean; onStart: () => void }) {
 
 function Compare({ run }: { run: ShelfRun }) {
   const on = useStore(compared, (ids) => ids.includes(run.id));
-  return <Check label="Compare" checked={on} onChange={(yes) => compare(run.id, yes)} />;
+  return (
+    <>
+      <Check label="Compare" checked={on} onChange={(yes) => compare(run.id, yes)} />
+      {on && (
+        <Button kind="plain" onClick={() => openView('live')}>
+          See the curves
+        </Button>
+      )}
+    </>
+  );
 }
 
 /** The name, and a field to change it. */
