@@ -37,7 +37,6 @@ fn queries(group: u32, rows: u32, tid: u32) {
         part = fma(second[d], o[group * size + d], part);
     }
     let delta = group_sum(tid, part);
-    workgroupBarrier();
 
     var dq = vec4<f32>(); // columns tid, tid + 64, ..
     for (var tile = span.x; tile < span.y; tile += 64u) {
@@ -113,7 +112,6 @@ fn keys(group: u32, rows: u32, tid: u32) {
                     dv[e] = fma(ps[i], dout[d + 64u * e + tid], dv[e]);
                 }
             }
-            workgroupBarrier();
         }
     }
     for (var e = 0u; 64u * e + tid < size; e++) {
