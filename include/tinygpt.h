@@ -473,9 +473,7 @@ typedef struct tg_mix_part {
  * that is shorter than a window has none, which tg_text_lint says. For a text that is whole:
  * tg_text_join refuses it afterwards, and trainers that it has stay without the mix. E_ARG: a part
  * is empty, or a weight is no number above 0. A trainer wants a row's length and one token of each
- * part (E_DATA says which has it not), and a resumed run the same mix. Without a trainer a
- * validation part of a mix can only be evaluated where tokens are bytes. Not in WebAssembly.
- */
+ * part (E_DATA says which has it not), and a resumed run the same mix. Not in WebAssembly. */
 TG_API tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n);
 TG_API void tg_text_free(tg_text *text);
 TG_API uint64_t tg_text_bytes(const tg_text *text);
@@ -898,9 +896,18 @@ TG_API size_t tg_trainer_rates(const tg_trainer *trainer, const int64_t **steps,
 TG_API tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every,
                                            int32_t patience);
 /* The same of a model without a trainer, to the bit, with no more memory than a forward pass takes:
- * the mean loss on the last val_fraction of a text, 0..0.9 (0: all of it). E_DATA as above. */
+ * the mean loss on the last val_fraction of a text, 0..0.9 (0: all of it). Of a model whose weights
+ * are as a file has them, windows have row_tokens in all, as llama.cpp's have, and the last one may
+ * be shorter. E_DATA as above. */
 TG_API tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                                int32_t eval_windows, double *loss);
+/* A token that was predicted: its number in what is evaluated, from 0, and its loss in nats. Not 0:
+ * no more, and TG_STOPPED is the end. */
+typedef int (*tg_token_loss_fn)(void *user, uint64_t token, int32_t id, double loss);
+/* The same, telling of each token in their order. Not in WebAssembly. */
+TG_API tg_status tg_model_eval_tokens(tg_context *ctx, tg_model *model, tg_text *text,
+                                      double val_fraction, int32_t eval_windows,
+                                      tg_token_loss_fn told, void *user, double *loss);
 TG_API int64_t tg_trainer_steps_done(const tg_trainer *trainer);
 
 /* Saves the weights with the best validation loss so far (v3 without moments); what stood there

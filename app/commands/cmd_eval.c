@@ -41,8 +41,8 @@ static const tg_command_spec spec = {
     .uses = TG_USES_ALL,
     .usage = "MODEL --data FILE | --suite FILE [options]",
     .about =
-        "Measures the mean loss of a model on a text, cut into windows of the model's context; of a "
-        "GGUF file in windows of at most 512 tokens.",
+        "Measures the mean loss of a model on a text, cut into windows of the model's context; of "
+        "vocabularies other than bytes in windows of at most 512 tokens.",
     .pos = { "MODEL" },
     .pos_min = 1,
     .pos_max = 1,
@@ -87,28 +87,26 @@ static void print_result(const tg_app *app, const values *v, const tg_model *mod
     printf("bits a %s  %s%.4f\n", bytewise ? "byte" : "token", bytewise ? " " : "", loss / TG_LN2);
 }
 
-/* A file of questions, or of a text whose tokens are told one by one. */
-static int eval_file(tg_app *app, const values *v, tg_model *model) {
+static int eval_questions(tg_app *app, const values *v, tg_model *model) {
     static const size_t largest = (size_t)1 << 32;
-    const char *path = v->suite ? v->suite : v->data;
     char *bytes;
     size_t n;
-    int code = tg_app_read_file(app, path, largest, &bytes, &n);
+    int code = tg_app_read_file(app, v->suite, largest, &bytes, &n);
     if (code != TG_ARGS_GO_ON) return code;
-    const size_t held = v->val > 0 ? (size_t)((double)n * v->val) : n;
-    code = v->suite ? tg_eval_suite(app, model, path, bytes, n)
-                    : tg_eval_losses(app, model, bytes + (n - held), held);
+    code = tg_eval_suite(app, model, v->suite, bytes, n);
     free(bytes);
     return code;
 }
 
-static int eval_mean(tg_app *app, const values *v, tg_model *model) {
+static int eval_text(tg_app *app, const values *v, tg_model *model) {
     tg_text *text = NULL;
     double loss = NAN;
     tg_status status = tg_text_open(app->ctx, v->data, &text);
-    if (status == TG_OK)
+    if (status == TG_OK && v->losses)
+        status = tg_eval_losses(app, model, text, v->val);
+    else if (status == TG_OK)
         status = tg_model_eval(app->ctx, model, text, v->val, (int32_t)v->windows, &loss);
-    if (status == TG_OK) print_result(app, v, model, loss, tg_text_bytes(text));
+    if (status == TG_OK && !v->losses) print_result(app, v, model, loss, tg_text_bytes(text));
     tg_text_free(text);
     return status == TG_OK ? TG_EXIT_DONE : tg_app_failed(app, app->ctx, status, TG_READING);
 }
@@ -137,7 +135,7 @@ int tg_cmd_eval(int argc, char **argv) {
     if (status != TG_OK)
         code = tg_app_failed(&app, app.ctx, status, TG_READING);
     else
-        code = (v.losses || v.suite ? eval_file : eval_mean)(&app, &v, model);
+        code = (v.suite ? eval_questions : eval_text)(&app, &v, model);
     tg_model_free(model);
     return tg_app_end(&app, code);
 }

@@ -7,7 +7,7 @@
 
 #include "app.h"
 
-/* To standard output; returns the exit code. */
-int tg_eval_losses(tg_app *app, tg_model *model, const char *bytes, size_t n_bytes);
+/* Of the last part `val` of a text (0: all), to standard output. */
+tg_status tg_eval_losses(tg_app *app, tg_model *model, tg_text *text, double val);
 
 #endif

@@ -13,6 +13,7 @@
  *     tg_output_check, tg_writer_new      io/output.h
  *     tg_memory_file_.., tg_lock_..       base/os/os.h: the same object behind another pointer
  *     tg_text_of_rows, _mix, _of_chats    training/data/text.h, training/data/chats.h
+ *     tg_model_eval_tokens                training/train.h
  */
 #include "api/jobs.h"
 #include "api/tokens.h"
@@ -24,6 +25,7 @@
 #include "io/run/tools.h"
 #include "load/model_file.h"
 #include "training/data/chats.h"
+#include "training/train.h"
 
 /* Two runs are compared with all that resuming needs; where one file is a model alone, the models
  * are. */
@@ -219,6 +221,22 @@ tg_status tg_text_of_rows(tg_context *ctx, tg_row_fn train, tg_row_fn val, uint6
     t->rows_mark = mark;
     t->rows_user = user;
     return TG_OK;
+}
+
+tg_status tg_model_eval_tokens(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
+                               int32_t eval_windows, tg_token_loss_fn told, void *user,
+                               double *loss) {
+    ENTER(ctx);
+    WANT(ctx, model);
+    WANT(ctx, text);
+    WANT(ctx, told);
+    WANT(ctx, loss);
+    TG_TRY(tg_weights_want_steady(model));
+    tg_model_evaluating e = { .told = told, .told_user = user };
+    tg_status s = tg_model_evaluating_begin(&e, ctx, model, text, val_fraction, eval_windows);
+    while (s == TG_OK && (s = tg_model_evaluating_go_on(&e, 0, loss)) == TG_PENDING) s = TG_OK;
+    tg_model_evaluating_deinit(&e);
+    return s;
 }
 
 /* Parts are given by their ends, and must tile what is trained on:

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * eval.c - the mean loss over windows of a text, in slices.
+ * eval.c - the mean loss over windows of a text (data/windows.h), in slices.
  *
- * The eval plan gives logits and their log-sum-exp; the losses are summed here in double, so that a
- * last batch that is not full, and any number of windows, give the exact mean over tokens. A
- * trainer brings its plan along; tg_model_evaluating makes one for a model that is only measured,
- * of the same shape, so that both find the same bits.
+ * A plan gives logits and their log-sum-exp; the losses are summed here in double, so that a last
+ * batch that is not full, and any number of windows, give the exact mean over tokens. There are two
+ * such plans:
+ *
+ *     weights are floats of one array    whole sequences, in batches: a trainer brings its plan
+ *                                        along, a model alone has one of the same shape, so that
+ *                                        both find the same bits
+ *     weights as a file has them         a window at a time, in pieces over a cache
+ *
+ * Windows are the same, but that pieces need not be full: these read the rest of a text, too; and
+ * that those have row_tokens in all, as llama.cpp's have, and not one more.
  */
 #include "base/math.h"
 #include "base/time.h"
@@ -15,11 +22,14 @@
 typedef struct evaluator {
     tg_context *ctx;
     const tg_model_config *config;
-    tg_train_plans *plans; /* eval is placed and bound */
+    tg_train_plans *plans; /* eval is placed and bound; or NULL: */
+    tg_eval_pieces *pieces;
     tg_windows *windows;
     size_t batch, T; /* rows of the plan, and their tokens */
     tg_cancel_fn cancel;
     void *cancel_user;
+    tg_token_loss_fn told;
+    void *told_user;
 } evaluator;
 
 static evaluator of_trainer(tg_trainer *t) {
@@ -43,15 +53,37 @@ static tg_status begin(const evaluator *v, bool whole, int32_t windows, tg_eval_
         return tg_fail(&v->ctx->err, TG_E_DATA,
                        "%s: evaluation: want at least %zu %s for a context of %zu tokens, have "
                        "%" PRIu64,
-                       w->text->name, v->T + 1, tg_windows_unit(w), v->T,
+                       w->text->name, w->rest ? 2 : v->T + 1, tg_windows_unit(w), v->T,
                        whole ? w->n : w->split.val);
     return TG_OK;
 }
 
-/* The next windows into the rows of a batch. Window i of n, spread evenly over all: the product is
- * i * all, not a fraction of doubles, so it cannot round differently elsewhere. Rows beyond the
- * last window are zeros: valid ids, the same in every run; their losses are computed and left out
- * of the sum. */
+/* Number i of those that are looked at, spread evenly over all: the product is i * all, not a
+ * fraction of doubles, so it cannot round differently elsewhere. */
+static uint64_t window_at(const tg_eval_state *e, uint64_t i) { return i * e->all / e->n; }
+
+/* loss = lse - logit of the target, of floats subtracted in double, rows rising: one order for any
+ * batch size, so the mean does not depend on it but through the plan's own bits. */
+static double loss_of(const evaluator *v, const float *logits, const float *lse, size_t row,
+                      int32_t target) {
+    const size_t V = (size_t)v->config->vocab;
+    return (double)lse[row] - (double)logits[row * V + (size_t)target];
+}
+
+/* Token `at` of a window has been predicted. */
+static tg_status add(const evaluator *v, tg_eval_state *e, uint64_t window, size_t at,
+                     int32_t target, double loss) {
+    const uint64_t token = window * v->T + at + (v->windows->begins < 0);
+    e->sum += loss;
+    e->tokens++;
+    return v->told && v->told(v->told_user, token, target, loss) != 0 ? TG_STOPPED : TG_OK;
+}
+
+/* ------------------------------------------------------------------------------------- in batches
+ */
+
+/* The next windows into the rows of a batch. Rows beyond the last window are zeros: valid ids, the
+ * same in every run; their losses are computed and left out of the sum. */
 static tg_status fill(const evaluator *v, tg_eval_state *e) {
     const size_t T = v->T;
     int32_t *tokens = tg_plan_data(&v->plans->eval, v->plans->eval_tokens);
@@ -60,43 +92,89 @@ static tg_status fill(const evaluator *v, tg_eval_state *e) {
     memset(targets, 0, v->batch * T * sizeof *targets);
     e->in_batch = e->n - e->next < v->batch ? e->n - e->next : v->batch;
     for (size_t row = 0; row < e->in_batch; row++)
-        TG_TRY(tg_windows_row(v->windows, (e->next + row) * e->all / e->n, e->whole, T,
+        TG_TRY(tg_windows_row(v->windows, window_at(e, e->next + row), e->whole, T,
                               tokens + row * T, targets + row * T));
     return TG_OK;
 }
 
-/* loss = lse - logit of the target, of floats subtracted in double, rows rising: one order for any
- * batch size, so the mean does not depend on it but through the plan's own bits. */
-static void sum_losses(const evaluator *v, tg_eval_state *e) {
-    const size_t V = (size_t)v->config->vocab;
+static tg_status sum_losses(const evaluator *v, tg_eval_state *e) {
     const size_t n = (size_t)e->in_batch * v->T;
     const int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
     const float *logits = tg_plan_data(&v->plans->eval, v->plans->logits);
     const float *lse = tg_plan_data(&v->plans->eval, v->plans->lse);
-    for (size_t i = 0; i < n; i++) {
-        if (targets[i] < 0) continue;
-        e->sum += (double)lse[i] - (double)logits[i * V + (size_t)targets[i]];
-        e->tokens++;
-    }
+    for (size_t i = 0; i < n; i++)
+        if (targets[i] >= 0)
+            TG_TRY(add(v, e, window_at(e, e->next + i / v->T), i % v->T, targets[i],
+                       loss_of(v, logits, lse, i, targets[i])));
     e->next += e->in_batch;
     e->in_batch = 0;
+    return TG_OK;
 }
 
-/* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. The
- * deadline is also looked at between two batches, since a plan that just ended did not ask. sum and
- * tokens only grow by whole batches, so stopping loses nothing. */
-static tg_status go_on(const evaluator *v, tg_eval_state *e, double deadline_ms, double *loss) {
+/* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. */
+static tg_status run_batch(const evaluator *v, tg_eval_state *e, double deadline_ms) {
     const tg_scalars rt = { .accumulate = 0 };
+    if (e->in_batch == 0) {
+        TG_TRY(fill(v, e));
+        e->run = (tg_run) { .next = 0 };
+    }
+    e->run.deadline_ms = deadline_ms;
+    e->run.cancel = v->cancel;
+    e->run.cancel_user = v->cancel_user;
+    TG_TRY(tg_backend_run(v->ctx->backend, &v->plans->eval, &rt, &e->run));
+    return sum_losses(v, e);
+}
+
+/* -------------------------------------------------------------------------------------- in pieces
+ */
+
+/* Another device has nothing of a window that began on a lost one, whoever noticed the loss. */
+static bool begin_anew(const evaluator *v) {
+    tg_eval_pieces *p = v->pieces;
+    if (p->generation == v->ctx->generation) return false;
+    p->generation = v->ctx->generation;
+    tg_ctx_clear(&v->ctx->err);
+    tg_run_restart(&p->rows.run);
+    p->pos = 0;
+    return true;
+}
+
+/* A piece of the next window. Its losses are kept until the window is whole, so that no token
+ * counts, or is told of, twice. */
+static tg_status run_piece(const evaluator *v, tg_eval_state *e, double deadline_ms) {
+    tg_eval_pieces *p = v->pieces;
+    tg_all_rows *r = &p->rows;
+    begin_anew(v);
+    if (p->pos == 0 && !tg_run_begun(&r->run)) {
+        TG_TRY(tg_windows_row(v->windows, window_at(e, e->next), e->whole, v->T, p->inputs,
+                              p->targets));
+        for (p->n = 0; p->n < v->T && p->targets[p->n] >= 0;) p->n++;
+    }
+    const size_t n = p->n - p->pos < r->most ? p->n - p->pos : r->most;
+    if (!tg_run_begun(&r->run)) {
+        memcpy(tg_all_rows_tokens(r), p->inputs + p->pos, n * sizeof *p->inputs);
+        memcpy(tg_all_rows_targets(r), p->targets + p->pos, n * sizeof *p->targets);
+    }
+    const tg_status status = tg_all_rows_run(r, n, p->pos, deadline_ms);
+    if (begin_anew(v)) return TG_OK;
+    TG_TRY(status);
+    for (size_t i = 0; i < n; i++)
+        p->losses[p->pos + i] =
+            loss_of(v, tg_all_rows_logits(r), tg_all_rows_lse(r), i, p->targets[p->pos + i]);
+    p->pos += n;
+    if (p->pos < p->n) return TG_OK;
+    for (size_t i = 0; i < p->n; i++)
+        TG_TRY(add(v, e, window_at(e, e->next), i, p->targets[i], p->losses[i]));
+    p->pos = 0;
+    e->next++;
+    return TG_OK;
+}
+
+/* The deadline is also looked at between two runs, since a plan that just ended did not ask. sum
+ * and tokens only grow by what was run to its end, so stopping loses nothing. */
+static tg_status go_on(const evaluator *v, tg_eval_state *e, double deadline_ms, double *loss) {
     while (e->next < e->n) {
-        if (e->in_batch == 0) {
-            TG_TRY(fill(v, e));
-            e->run = (tg_run) { .next = 0 };
-        }
-        e->run.deadline_ms = deadline_ms;
-        e->run.cancel = v->cancel;
-        e->run.cancel_user = v->cancel_user;
-        TG_TRY(tg_backend_run(v->ctx->backend, &v->plans->eval, &rt, &e->run));
-        sum_losses(v, e);
+        TG_TRY((v->pieces ? run_piece : run_batch)(v, e, deadline_ms));
         if (e->next < e->n && tg_time_over(deadline_ms)) return TG_PENDING;
     }
     *loss = e->tokens ? e->sum / (double)e->tokens : TG_NAN; /* of nothing, which is not 0 */
@@ -147,7 +225,7 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
 /* ------------------------------------------------------------------------------- a model alone */
 
 /* The options are those of a run that would validate in this way: they bring the batch of the
- * preset, and the checks of the ranges. */
+ * preset, the length of windows, and the checks of the ranges. */
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows) {
     tg_train_options o = tg_train_options_default();
@@ -162,54 +240,78 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
     if (text->train_row)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "%s: evaluation without a trainer wants a text, have rows", text->name);
-    if (tg_tok_model_of(model->tok) == TG_TOK_RAW_BYTES && tg_weights_are_flat(model))
-        return tg_windows_begin(&e->windows, model, text, val_fraction);
-    if (text->n_mix && !e->whole)
-        return tg_fail(
-            &ctx->err, TG_E_UNSUPPORTED,
-            "%s: evaluation of the ends of a mix without a trainer wants a flat model of "
-            "bytes",
-            text->name);
-    e->of_tokens = true;
-    const uint64_t from = e->whole ? 0 : tg_text_split(text, val_fraction).train;
-    return tg_evaluating_tokens_begin(&e->tokens, ctx, model, text, from, windows);
+    if (!model->tok)
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "evaluation: the model's file has no tokenizer");
+    TG_TRY(tg_all_rows_want_writer(ctx, model, "evaluation"));
+    e->in_pieces = !tg_weights_are_flat(model);
+    e->pieces.generation = ctx->generation;
+    TG_TRY(tg_windows_begin(&e->windows, model, text, val_fraction));
+    e->windows.rest = e->in_pieces;
+    return TG_OK;
+}
+
+static size_t predicted_of_window(const tg_model_evaluating *e) {
+    const size_t T = (size_t)e->o.row_tokens;
+    return e->in_pieces && T > 1 ? T - 1 : T;
 }
 
 static evaluator of_model(tg_model_evaluating *e) {
     return (evaluator) { .ctx = e->ctx,
                          .config = &e->model->layout.config,
                          .plans = &e->plans,
+                         .pieces = e->in_pieces ? &e->pieces : NULL,
                          .windows = &e->windows,
                          .batch = (size_t)e->o.batch,
-                         .T = (size_t)e->o.row_tokens };
+                         .T = predicted_of_window(e),
+                         .told = e->told,
+                         .told_user = e->told_user };
 }
 
-/* The plan's workspace is all that is taken beside the weights. */
+/* The plan of pieces with its cache, and room for a window. */
+static tg_status open_pieces(tg_model_evaluating *e) {
+    tg_eval_pieces *p = &e->pieces;
+    const size_t T = predicted_of_window(e);
+    TG_TRY(tg_block_new(&e->ctx->err, T * (sizeof *p->losses + 2 * sizeof *p->inputs), &p->window));
+    p->losses = p->window.data;
+    p->inputs = (int32_t *)(p->losses + T);
+    p->targets = p->inputs + T;
+    return tg_all_rows_open(&p->rows, e->ctx, e->model, T, TG_ANSWER_ROWS);
+}
+
+/* What is taken beside the weights: tokens of the text, and a plan's workspace. */
 static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
     const evaluator v = of_model(e);
-    if (e->stage == TG_EVALUATING_PLAN) {
-        TG_TRY(tg_train_plans_build_eval(e->ctx, &e->model->layout, &e->o, &e->plans));
-        TG_TRY(tg_runtime_block_take(e->ctx, e->plans.memory_bytes, &e->memory));
-        e->stage = TG_EVALUATING_CLEAR;
+    if (e->stage == TG_EVALUATING_BEGIN) {
+        TG_TRY(tg_windows_go_on(&e->windows, deadline_ms));
+        TG_TRY(begin(&v, e->whole, e->o.eval_windows, &e->state));
+        if (e->in_pieces) {
+            TG_TRY(open_pieces(e));
+        } else {
+            TG_TRY(tg_train_plans_build_eval(e->ctx, &e->model->layout, &e->o, &e->plans));
+            TG_TRY(tg_runtime_block_take(e->ctx, e->plans.memory_bytes, &e->memory));
+        }
+        e->stage = e->in_pieces ? TG_EVALUATING_RUN : TG_EVALUATING_CLEAR;
         if (tg_time_over(deadline_ms)) return TG_PENDING;
     }
+    if (e->stage == TG_EVALUATING_RUN) return TG_OK;
     TG_TRY(tg_block_clear(&e->memory, deadline_ms));
     tg_plan_place(&e->plans.eval, e->memory.data);
     TG_TRY(tg_weights_bind(e->model, &e->plans.eval));
     e->stage = TG_EVALUATING_RUN;
-    return begin(&v, e->whole, e->o.eval_windows, &e->state);
+    return TG_OK;
 }
 
 tg_status tg_model_evaluating_go_on(tg_model_evaluating *e, double deadline_ms, double *loss) {
-    if (e->of_tokens) return tg_evaluating_tokens_go_on(&e->tokens, deadline_ms, loss);
-    if (e->stage != TG_EVALUATING_RUN) TG_TRY(prepare(e, deadline_ms));
+    TG_TRY(prepare(e, deadline_ms));
     const evaluator v = of_model(e);
     return go_on(&v, &e->state, deadline_ms, loss);
 }
 
 void tg_model_evaluating_deinit(tg_model_evaluating *e) {
     if (!e->ctx) return;
-    tg_evaluating_tokens_deinit(&e->tokens);
+    tg_all_rows_deinit(&e->pieces.rows);
+    tg_block_free(&e->pieces.window);
     tg_windows_deinit(&e->windows);
     tg_runtime_block_free(e->ctx, &e->memory);
     tg_train_plans_free(&e->plans);

@@ -31,11 +31,11 @@
 #ifndef TG_TRAINING_TRAIN_H
 #define TG_TRAINING_TRAIN_H
 
+#include "engine/all_rows.h"
 #include "load/weights.h"
 #include "runtime/job.h"
 #include "training/data/text.h"
 #include "training/data/windows.h"
-#include "training/eval_tokens.h"
 #include "training/schedule.h"
 
 enum { TG_HISTORY_MAX = 4096 };
@@ -229,6 +229,16 @@ tg_status tg_train_set_validation(tg_trainer *t, int64_t eval_every, int32_t pat
 /* eval.c: TG_OK with the mean in *loss, TG_PENDING or TG_STOPPED with the state kept. */
 tg_status tg_eval_begin(tg_trainer *t, bool whole, tg_eval_state *e);
 tg_status tg_eval_go_on(tg_trainer *t, tg_eval_state *e, double deadline_ms, double *loss);
+/* How a model whose weights are as a file has them reads a window: in the pieces of all_rows.h. */
+typedef struct tg_eval_pieces {
+    tg_all_rows rows;
+    tg_block window; /* losses, inputs, targets: [T] each */
+    double *losses;
+    int32_t *inputs, *targets;
+    size_t n, pos;       /* tokens of the window that predict one; where the piece begins */
+    unsigned generation; /* of the context's device, that has the window */
+} tg_eval_pieces;
+
 /* Without a trainer, see tg_model_eval, in slices. begin is called once, with a zero-initialised
  * struct; deinit at any time. */
 typedef struct tg_model_evaluating {
@@ -237,13 +247,15 @@ typedef struct tg_model_evaluating {
     tg_text *text;
     tg_train_options o;
     tg_windows windows;
-    bool whole; /* of the text: none of it is held back */
-    tg_train_plans plans;
-    tg_block memory;
-    enum { TG_EVALUATING_PLAN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
+    bool whole;            /* of the text: none of it is held back */
+    bool in_pieces;        /* weights are no floats of one array: */
+    tg_eval_pieces pieces; /* in place of */
+    tg_train_plans plans;  /* the plan of a trainer, and */
+    tg_block memory;       /* its workspace */
+    tg_token_loss_fn told; /* of every token; NULL: nobody */
+    void *told_user;
+    enum { TG_EVALUATING_BEGIN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
     tg_eval_state state;
-    bool of_tokens;              /* other than bytes: */
-    tg_evaluating_tokens tokens; /* in place of all the others */
 } tg_model_evaluating;
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows);

@@ -693,19 +693,23 @@ def evaluations():
             expect(r, 0, f"eval --losses of {model}")
             rows = r.json_lines()
             mean = sum(row["loss"] for row in rows[:-1]) / (len(rows) - 1)
+            first = rows[0]["token"]
+            equal([row["token"] for row in rows[:-1]], list(range(first, first + len(rows) - 1)), f"each token once: {model}")
             want = tinygpt("eval", model, "--data", "t.txt", "--json", *part).json_lines()[0]["loss"]
             check(abs(mean / want - 1) < 1e-5 and abs(rows[-1]["loss"] / want - 1) < 1e-5, "losses sum up to eval's",
                   f"{model} {part}: {mean}, {rows[-1]['loss']}, want {want}")
-    # The losses of a text tell what each answer costs: 17 bytes are one window of the model's.
+    # What each answer costs, byte by byte, as sample has it.
     def cost(question, answer):
-        write("one.txt", (question + " " + answer).encode())
-        losses = tinygpt("eval", "a.tinygpt", "--data", "one.txt", "--losses").json_lines()[:-1]
-        return sum(row["loss"] for row in losses[-len(answer) - 1:])
+        text, costs = question + " " + answer, []
+        for i in range(len(question), len(text)):
+            best = tinygpt("sample", "a.tinygpt", "--prompt", text[:i], "--best", "256", "--json").json()["best"]
+            costs += [-row["logprob"] for row in best if row["id"] == ord(text[i])]
+        return sum(costs)
 
-    write("q.tsv", b"xxxxxxxxxxxxx\tthe\tqzk\tand\r\n\nxxxxxxxxxxxxx \tqzk\tthe\nxxxxxxxxxxxxx\tqzk\n")
+    write("q.tsv", b"xxxxxxxxxxxx\tthe\tqzk\tand\r\n\nxxxxxxxxxxxxx \tqzk\tthe\nxxxxxxxxxxxxx\tqzk\n")
     rows = tinygpt("eval", "a.tinygpt", "--suite", "q.tsv", "--json").json_lines()
     equal([row.get("line") for row in rows], [1, 3, 4, None], "lines")
-    costs = [cost("x" * 13, answer) for answer in ("the", "qzk", "and")]
+    costs = [cost("x" * 12, answer) for answer in ("the", "qzk", "and")]
     check(all(abs(have + want) < 1e-9 for have, want in zip(rows[0]["logprobs"], costs)), "likelihoods",
           f"{rows[0]}, {costs}")
     equal((rows[1]["right"], rows[1]["chosen"]), (False, "the"), "the likelier answer is chosen")

@@ -9,7 +9,7 @@
 #include "engine/session.h"
 #include "engine_util.h"
 #include "inspect/probe.h"
-#include "training/eval_tokens.h"
+#include "training/train.h"
 
 #include <math.h>
 
@@ -261,19 +261,21 @@ static void evaluations_begin_anew(void **state) {
     for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)('a' + (i * i + 3 * i) % 26);
     OK(s.ctx, tg_text_from_memory(s.ctx, bytes, sizeof bytes, &text));
     for (int turn = 0; turn < 2; turn++) {
-        tg_evaluating_tokens e = { 0 };
-        OK(s.ctx, tg_evaluating_tokens_begin(&e, s.ctx, s.model, text, 0, 0));
+        tg_model_evaluating e = { 0 };
+        OK(s.ctx, tg_model_evaluating_begin(&e, s.ctx, s.model, text, 0, 0));
+        e.in_pieces = e.windows.rest = true;
         tg_status status;
         size_t losses = 0;
-        while ((status = tg_evaluating_tokens_go_on(&e, 1e-6, &loss[turn])) == TG_PENDING) {
-            if (turn == 0 || e.window != losses || losses == 2 || e.pos == 0) continue;
-            spoil_cache(&e.rows.cache, 0, e.pos);
+        while ((status = tg_model_evaluating_go_on(&e, 1e-6, &loss[turn])) == TG_PENDING) {
+            const size_t pos = e.pieces.pos;
+            if (turn == 0 || e.state.next != losses || losses == 2 || pos == 0) continue;
+            spoil_cache(&e.pieces.rows.cache, 0, pos);
             s.ctx->generation++;
             losses++;
         }
         OK(s.ctx, status);
         assert_int_equal(losses, turn == 0 ? 0 : 2);
-        tg_evaluating_tokens_deinit(&e);
+        tg_model_evaluating_deinit(&e);
     }
     assert_memory_equal(&loss[0], &loss[1], sizeof loss[0]);
     tg_text_free(text);

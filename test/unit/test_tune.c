@@ -124,6 +124,35 @@ static void resumes(const char *family) {
     end_run(&whole);
 }
 
+/* Without a trainer: its bits, whatever the vocabulary; and about the same in pieces over a cache,
+ * where windows of as many predicted tokens have one more in all. */
+static void test_alone(void **state) {
+    (void)state;
+    for (int k = 0; k < N_FAMILIES; k++) {
+        char path[64];
+        double want, have, pieces;
+        tg_train_options o = options();
+        o.row_tokens = 0;
+        o.val_fraction = 0.3;
+        o.eval_windows = 3;
+        run_of r = { .ctx = open_context(2, NULL, NULL) };
+        r.text = first_bytes(r.ctx, TEXT_BYTES);
+        OK(r.ctx, tg_model_open_floats(r.ctx, folder_of(families[k], path), &r.model));
+        OK(r.ctx, tg_trainer_new(r.ctx, r.model, r.text, &o, &r.trainer));
+        OK(r.ctx, tg_trainer_eval(r.trainer, &want));
+        OK(r.ctx, tg_model_eval(r.ctx, r.model, r.text, 0.3, 3, &have));
+        assert_memory_equal(&have, &want, sizeof want);
+        tg_model_evaluating e = { 0 };
+        OK(r.ctx, tg_model_evaluating_begin(&e, r.ctx, r.model, r.text, 0.3, 3));
+        e.in_pieces = true;
+        e.o.row_tokens++;
+        OK(r.ctx, tg_model_evaluating_go_on(&e, 0, &pieces));
+        assert_true(fabs(pieces / want - 1) < 1e-5);
+        tg_model_evaluating_deinit(&e);
+        end_run(&r);
+    }
+}
+
 /* A conversation, if there is a template: the same ids, text and ends. */
 static void keeps_chat(tg_context *ctx, const tg_tokenizer *a, const tg_tokenizer *b) {
     static const tg_turn turn = { TG_USER, "The bear?", 9 };
@@ -333,10 +362,8 @@ static void test_rows(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_oracle),
-        cmocka_unit_test(test_saves),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_oracle),   cmocka_unit_test(test_alone), cmocka_unit_test(test_saves),
+        cmocka_unit_test(test_refusals), cmocka_unit_test(test_rows),
     };
     return cmocka_run_group_tests_name("tune", tests, NULL, NULL);
 }

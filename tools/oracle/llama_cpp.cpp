@@ -6,7 +6,8 @@
 //     llama_cpp loss MODEL TEXT BYTES           mean loss of windows of 512 tokens, each read anew
 //
 // A window is 512 tokens that follow each other; where the vocabulary begins texts with a token, that
-// one and 511. All tokens but a window's first are predicted. The last window may be shorter.
+// one and 511. All tokens but a window's first are predicted. The last window may be shorter. (Ours
+// share a token where none begins a text, so that each is predicted.)
 // Keys and values are kept as floats, and attention is not llama.cpp's flash kernel, which adds up in
 // 16 bits: what is left of its own rounding is that of the products.
 #include "llama.h"

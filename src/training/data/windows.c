@@ -175,7 +175,10 @@ static tg_status ask(const tg_windows *w, tg_row_fn row, uint64_t n, size_t T, i
 }
 
 /* Windows that tile n tokens. */
-static uint64_t tiles(uint64_t n, size_t T) { return n > 0 ? (n - 1) / T : 0; }
+static uint64_t tiles(const tg_windows *w, uint64_t n, size_t T) {
+    const uint64_t whole = n > 0 ? (n - 1) / T : 0, ahead = w->begins >= 0;
+    return whole + (w->rest && n - whole * T + ahead > 1);
+}
 
 tg_status tg_windows_want(const tg_windows *w, size_t T) {
     const tg_text *t = w->text;
@@ -211,20 +214,34 @@ static const tg_stretch *draw_part(const tg_windows *w, uint64_t seed, uint64_t 
     return &w->part[k];
 }
 
-/* The window at a token. */
+/* The window at a token, of T that are predicted. */
 static tg_status read_window(const tg_windows *w, uint64_t start, size_t T, int32_t *inputs,
                              int32_t *targets) {
     if (!w->tok) return tg_text_window(w->text, start, T, inputs, targets);
-    if (start > w->n || T >= w->n - start)
-        return tg_fail(&w->text->ctx->err, TG_E_INTERNAL,
-                       "text: want %zu tokens at %" PRIu64 ", have %zu in all", T + 1, start, w->n);
     const size_t ahead = w->begins >= 0;
+    if (start > w->n || T + 1 - ahead > w->n - start)
+        return tg_fail(&w->text->ctx->err, TG_E_INTERNAL,
+                       "text: want %zu tokens at %" PRIu64 ", have %zu in all", T + 1 - ahead,
+                       start, w->n);
     if (ahead) inputs[0] = w->begins;
     for (size_t i = 0; i < T; i++) {
         if (i + ahead < T) inputs[i + ahead] = id_at(w, start + i);
         targets[i] = id_at(w, start + i + 1 - ahead);
     }
     return TG_OK;
+}
+
+/* Window i of the n tokens at `first`; if they end before it does, no token is the target of what
+ * is behind them. */
+static tg_status read_rest(const tg_windows *w, uint64_t i, uint64_t n, uint64_t first, size_t T,
+                           int32_t *inputs, int32_t *targets) {
+    const uint64_t left = n - i * T - (w->begins < 0);
+    const size_t m = left < T ? (size_t)left : T;
+    for (size_t k = m; k < T; k++) {
+        inputs[k] = 0;
+        targets[k] = TG_NO_TARGET;
+    }
+    return read_window(w, first + i * T, m, inputs, targets);
 }
 
 tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, size_t T,
@@ -237,19 +254,19 @@ tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, si
 
 uint64_t tg_windows_count(const tg_windows *w, size_t T, bool whole) {
     if (w->text->train_row) return w->n_val_rows;
-    if (whole) return tiles(w->n, T);
+    if (whole) return tiles(w, w->n, T);
     uint64_t n = 0;
-    for (size_t k = 0; k < w->n_parts; k++) n += tiles(w->part[k].val, T);
+    for (size_t k = 0; k < w->n_parts; k++) n += tiles(w, w->part[k].val, T);
     return n;
 }
 
 tg_status tg_windows_row(tg_windows *w, uint64_t i, bool whole, size_t T, int32_t *inputs,
                          int32_t *targets) {
     if (w->text->train_row) return ask(w, w->text->val_row, i, T, inputs, targets);
-    if (whole) return read_window(w, i * T, T, inputs, targets);
+    if (whole) return read_rest(w, i, w->n, 0, T, inputs, targets);
     const tg_stretch *p = w->part;
-    for (uint64_t n; i >= (n = tiles(p->val, T)) && p + 1 < w->part + w->n_parts; p++) i -= n;
-    return read_window(w, p->first + p->train + i * T, T, inputs, targets);
+    for (uint64_t n; i >= (n = tiles(w, p->val, T)) && p + 1 < w->part + w->n_parts; p++) i -= n;
+    return read_rest(w, i, p->val, p->first + p->train, T, inputs, targets);
 }
 
 double tg_windows_token_bytes(const tg_windows *w, bool val) {

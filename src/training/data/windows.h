@@ -17,6 +17,10 @@
  *
  *     | part 0: trained on     | w0 w1 . | part 1                | w2 w3 w4 |
  *
+ * Each token of a part is predicted once, but for a first one that nothing stands before. What is
+ * left behind the last whole window is too short for a row of a batch: it is left out, but where
+ * `rest` is set; there it is a window of its own, whose other targets are TG_NO_TARGET.
+ *
  * Rows of the caller's own (tg_text_of_rows) come from its functions, by their numbers: training
  * has no end, and number i validates.
  */
@@ -43,6 +47,7 @@ typedef struct tg_windows {
     tg_stretch *part;                /* [n_parts], in tokens; zeros until they are known */
     size_t n_parts, n_train_parts;   /* the last one is held back if they differ */
     bool mixed;                      /* as the text was when this began */
+    bool rest;                       /* windows that validate may be shorter: false at first */
     tg_split split;                  /* the sums of all parts */
     void *ids;                       /* u16 or u32 [room], n of them are there */
     bool wide;
@@ -68,7 +73,7 @@ tg_status tg_windows_want(const tg_windows *w, size_t T);
 /* Row `sample` of the batches of a seed (tg_batch_start), inputs [T] and targets [T]. */
 tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, size_t T,
                                int32_t *inputs, int32_t *targets);
-/* How many windows of T tokens validate, or tile the whole text. */
+/* How many windows of T tokens validate, or tile the whole text; of rest the shorter ones, too. */
 uint64_t tg_windows_count(const tg_windows *w, size_t T, bool whole);
 /* Number i of them: inputs [T], targets [T]. */
 tg_status tg_windows_row(tg_windows *w, uint64_t i, bool whole, size_t T, int32_t *inputs,
