@@ -308,7 +308,8 @@ def callbacks(h):
         h.functions["tg_wasm_on_" + name] = ("size_t", [])
     listed = {c_type for c_type, _, _ in found}
     for c_type in h.function_types:
-        if c_type not in listed and c_type not in ("tg_alloc_fn", "tg_tile_fn", "tg_rate_fn", "tg_row_fn"):  # native alone
+        if c_type not in listed and c_type not in ("tg_alloc_fn", "tg_tile_fn", "tg_rate_fn", "tg_row_fn",
+                                                    "tg_token_loss_fn"):  # native alone
             raise Unknown(f"{c_type} is missing in CALLBACKS")
 
 
