@@ -9,12 +9,8 @@
  *     logits = norm(x) E^T / l
  *
  * Most layers are Mamba2's (ops/mamba2); those of attention turn nothing: order is in the states.
- * e, r and l are the scales of granite.h. GGUF has -exp(A_log) where transformers, and training,
- * have A_log. Facts: transformers' modeling_granitemoehybrid and llama.cpp's converter.
- *
- *     ssm_in      [2I+2GN+H,C]   gates I | x I, B GN, C GN | steps H        I = ssm_heads * P
- *     ssm_conv1d  [I+2GN,L]      L taps for each column of x, B and C, the oldest first
- *     ssm_heads   b, a, d [H]    biases of the steps, logs of the decays, weights of x: one vector
+ * e, r and l are the scales of granite.h. Facts: transformers' modeling_granitemoehybrid and
+ * llama.cpp's converter.
  *
  * The family with routed experts in place of the MLP (granitemoehybrid with num_local_experts
  * above 0) is refused by that key. This file has, in this order: the graph, sizes of a file,
@@ -22,6 +18,7 @@
  */
 #include "model/families/granite.h"
 #include "model/families/llama.h"
+#include "model/families/mamba2.h"
 
 /* One loop for both kinds of layers: a kind decides what stands between the two products of the
  * mixer, and which tensors these are. n->layer is what the words of net.h go by. */
@@ -51,19 +48,8 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
  * llama.cpp turns queries and keys unless the file says that it was not trained so. */
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
-    int32_t inner = 0, shared = c->mlp;
-    TG_TRY(tg_config_want_int(g, c, "ssm.conv_kernel", TG_CONV_TAPS_MAX, &c->conv_taps));
-    TG_TRY(tg_config_want_int(g, c, "ssm.time_step_rank", 4096, &c->ssm_heads));
-    TG_TRY(tg_config_want_int(g, c, "ssm.inner_size", 1 << 20, &inner));
-    TG_TRY(tg_config_want_int(g, c, "ssm.state_size", 1024, &c->ssm_state));
-    TG_TRY(tg_config_want_int(g, c, "ssm.group_count", 4096, &c->ssm_groups));
-    c->ssm_head_size = inner / c->ssm_heads;
-    if (inner % c->ssm_heads != 0 || c->ssm_head_size < 1 || c->ssm_head_size > 1024 ||
-        c->ssm_groups != 1)
-        return tg_fail(g->ctx, TG_E_UNSUPPORTED,
-                       "%s: ssm: want an inner_size of whole heads of 1..1024, and one group, have "
-                       "%d of %d heads, and %d groups",
-                       g->path, (int)inner, (int)c->ssm_heads, (int)c->ssm_groups);
+    int32_t shared = c->mlp;
+    TG_TRY(tg_mamba2_config(g, c, 1));
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "expert_shared_feed_forward_length", key), 0,
                            1 << 24, &shared));
     if (shared != 0 && shared != c->mlp)
@@ -78,9 +64,8 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
 
 #define ATTENTION TG_WANT_IN_ATTENTION
 #define MAMBA2    TG_WANT_IN_MAMBA2
-/* ssm_a and ssm_d are columns in GGUF, a row of one element for each head, while the graph has
- * one vector of three parts. No want of attention or Mamba2 is optional: kinds of layers say
- * which are there (config.layer_kind). */
+/* No want of attention or Mamba2 is optional: kinds of layers say which are there
+ * (config.layer_kind). */
 static const tg_want wants[] = {
     { "token_embd.weight", TG_SIZE_VOCAB, TG_SIZE_WIDTH, TG_WANT_TABLE },
     { "output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
@@ -90,15 +75,7 @@ static const tg_want wants[] = {
     { "blk.%d.attn_k.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, ATTENTION, "blk.%d.attn_qkv.weight" },
     { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, ATTENTION, "blk.%d.attn_qkv.weight" },
     { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, ATTENTION | TG_WANT_BRANCH },
-    { "blk.%d.ssm_in.weight", TG_SIZE_SSM_IN, TG_SIZE_WIDTH, MAMBA2 },
-    { "blk.%d.ssm_conv1d.weight", TG_SIZE_SSM_CONV, TG_SIZE_TAPS,
-      MAMBA2 | TG_WANT_FLOATS | TG_WANT_TAPS },
-    { "blk.%d.ssm_conv1d.bias", TG_SIZE_ONE, TG_SIZE_SSM_CONV, MAMBA2 },
-    { "blk.%d.ssm_dt.bias", TG_SIZE_ONE, TG_SIZE_SSM_HEADS, MAMBA2, "blk.%d.ssm_heads.bias" },
-    { "blk.%d.ssm_a", TG_SIZE_ONE, TG_SIZE_SSM_HEADS, MAMBA2 | TG_WANT_COLUMN | TG_WANT_LOGS,
-      "blk.%d.ssm_heads.bias" },
-    { "blk.%d.ssm_d", TG_SIZE_ONE, TG_SIZE_SSM_HEADS, MAMBA2 | TG_WANT_COLUMN,
-      "blk.%d.ssm_heads.bias" },
+    TG_MAMBA2_WANTS(MAMBA2),
     { "blk.%d.ssm_norm.weight", TG_SIZE_ONE, TG_SIZE_SSM_INNER, MAMBA2 },
     { "blk.%d.ssm_out.weight", TG_SIZE_WIDTH, TG_SIZE_SSM_INNER, MAMBA2 | TG_WANT_BRANCH },
     { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
@@ -107,19 +84,15 @@ static const tg_want wants[] = {
     { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
 };
 
-/* Heads of twice the width, of 32 columns or the next smaller number that divides them; states
- * of 128 as published models have, or smaller ones beside a width below 512. */
 static void complete(tg_model_config *c) {
     c->tied = 1;
     if (c->mlp == 0) c->mlp = tg_gated_mlp(c->width);
-    if (c->ssm_groups == 0) c->ssm_groups = 1;
-    tg_config_complete_states(c, 32);
-    if (c->ssm_state == 0) c->ssm_state = c->width < 512 ? 32 : 128;
+    tg_mamba2_complete(c);
 }
 
 static const tg_hf_name top[] = { TG_LLAMA_TOP(0) };
 /* input_linear has the rows of gate and up one above the other: HALVES, whose two names are in
- * two lines. in_proj is in the order of ssm_in already. */
+ * two lines. */
 static const tg_hf_name block[] = {
     { "input_layernorm", "attn_norm", 0 },
     { "post_attention_layernorm", "ffn_norm", 0 },
@@ -127,13 +100,8 @@ static const tg_hf_name block[] = {
     { "self_attn.k_proj", "attn_k", 0 },
     { "self_attn.v_proj", "attn_v", 0 },
     { "self_attn.o_proj", "attn_output", 0 },
-    { "mamba.in_proj", "ssm_in", 0 },
-    { "mamba.conv1d", "ssm_conv1d", TG_HF_CHANNELS },
-    { "mamba.dt_bias", "ssm_dt.bias", TG_HF_WHOLE },
-    { "mamba.A_log", "ssm_a", TG_HF_WHOLE },
-    { "mamba.D", "ssm_d", TG_HF_WHOLE },
+    TG_MAMBA2_NAMES("mamba"),
     { "mamba.norm", "ssm_norm", 0 },
-    { "mamba.out_proj", "ssm_out", 0 },
     { "shared_mlp.input_linear", "ffn_gate", TG_HF_HALVES },
     { "shared_mlp.input_linear", "ffn_up", TG_HF_HALVES },
     { "shared_mlp.output_linear", "ffn_down", 0 },
@@ -148,10 +116,7 @@ static const tg_hf_size sizes[] = {
     { "shared_intermediate_size", "feed_forward_length", 0 },
     { "max_position_embeddings", "context_length", 0 },
     { "num_attention_heads", "attention.head_count", 0 },
-    { "mamba_d_conv", "ssm.conv_kernel", 0 },
-    { "mamba_d_state", "ssm.state_size", 0 },
-    { "mamba_n_heads", "ssm.time_step_rank", 0 },
-    { "mamba_n_groups", "ssm.group_count", 0 },
+    TG_MAMBA2_SIZES,
     { NULL, NULL, 0 },
 };
 static const char *const acts[] = { "silu", NULL };
@@ -159,24 +124,10 @@ static const char *const acts[] = { "silu", NULL };
 static const char *const switches[] = { "mamba_proj_bias", "attention_bias", "num_local_experts",
                                         NULL };
 
-/* Steps are at least 0 and have no limit: a list whose second value is no number. transformers
- * writes infinity, for which JSON has no number, as {"__float__": "Infinity"}. */
-static tg_status want_no_limit(tg_hf_values *m) {
-    const tg_json *limit = tg_hf_member(m, m->root, "time_step_limit");
-    const tg_json *low = limit ? tg_json_first(limit) : NULL;
-    double zero = -1;
-    if (!limit || (tg_json_kind(limit) == TG_JSON_ARRAY && limit->count == 2 &&
-                   tg_json_double(NULL, low, &zero) == TG_OK && zero == 0 &&
-                   tg_json_kind(tg_json_next(low)) != TG_JSON_NUMBER))
-        return TG_OK;
-    return tg_fail(m->g->ctx, TG_E_UNSUPPORTED, "%s: time_step_limit: want none, have others",
-                   m->where);
-}
-
 /* The first four are asked for and left: they say something of experts that are not there and of
- * positions that attention does not use. A head's size may be "auto". */
+ * positions that attention does not use. */
 static tg_status read(tg_hf_values *m) {
-    int64_t width = 0, heads = 0, expand = 2, head = 0;
+    int64_t width = 0, expand = 2;
     tg_hf_member(m, m->root, "intermediate_size"); /* of experts */
     tg_hf_member(m, m->root, "rope_parameters");   /* nothing turns */
     tg_hf_member(m, m->root, "rope_theta");
@@ -186,18 +137,10 @@ static tg_status read(tg_hf_values *m) {
         return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
                        "%s: normalization_function: want rmsnorm, have %.60s", m->where,
                        TG_JSON_SHOWN(norm));
-    TG_TRY(want_no_limit(m));
     TG_TRY(tg_hf_get_int(m, m->root, "hidden_size", &width));
-    TG_TRY(tg_hf_get_int(m, m->root, "mamba_n_heads", &heads));
     if (tg_hf_member(m, m->root, "mamba_expand"))
         TG_TRY(tg_hf_get_int(m, m->root, "mamba_expand", &expand));
-    const tg_json *said = tg_hf_member(m, m->root, "mamba_d_head");
-    if (said && !tg_json_is(said, "auto")) TG_TRY(tg_hf_get_int(m, m->root, "mamba_d_head", &head));
-    if (width > 65536 || expand > 64 || (head > 0 && head * heads != expand * width))
-        return tg_fail(m->g->ctx, TG_E_FORMAT,
-                       "%s: mamba_d_head: want heads of %d times the width in all, have %d of %d",
-                       m->where, (int)expand, (int)heads, (int)head);
-    tg_hf_put_int(m, "ssm.inner_size", expand * width);
+    TG_TRY(tg_mamba2_read(m, expand > 64 ? INT32_MAX : expand * width));
     tg_hf_put_bool(m, "rope.scaling.finetuned", false);
     return tg_granite_read_scales(m);
 }
@@ -207,17 +150,14 @@ static void put_int(tg_json_writer *w, const char *key, int64_t x) {
     tg_json_put_int(w, x);
 }
 
-/* What read() took apart is put together again. Whoever has no such keys has no config.json of
- * this family, so there is nothing to say. */
+/* What read() took apart is put together again. */
 static void write(tg_json_writer *w, const tg_gguf *g) {
     const tg_gguf_value *inner = tg_gguf_find(g, "granitehybrid.ssm.inner_size");
     const tg_gguf_value *width = tg_gguf_find(g, "granitehybrid.embedding_length");
-    const tg_gguf_value *heads = tg_gguf_find(g, "granitehybrid.ssm.time_step_rank");
-    if (!inner || !width || !heads || width->whole < 1 || heads->whole < 1) return;
     put_int(w, "num_local_experts", 0);
     put_int(w, "num_experts_per_tok", 0);
-    put_int(w, "mamba_expand", inner->whole / width->whole);
-    put_int(w, "mamba_d_head", inner->whole / heads->whole);
+    if (inner && width && width->whole > 0) put_int(w, "mamba_expand", inner->whole / width->whole);
+    tg_mamba2_write(w, g, "granitehybrid");
     tg_json_key(w, "position_embedding_type");
     tg_json_put_string(w, "nope");
     tg_granite_write_scales(w, g, "granitehybrid");
