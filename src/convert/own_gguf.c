@@ -299,6 +299,7 @@ static size_t put_states(making *k, tg_gguf_value *v) {
     v[3] = whole(keyed(k, "ssm.time_step_rank"), c->ssm_heads);
     v[4] = whole(keyed(k, "ssm.group_count"), c->ssm_groups);
     if (lists_recurrent(k->arch)) return 5 + put_recurrent(k, v + 5);
+    if (tg_family_find(k->arch)->still_every != 1) return 5;
     v[5] = (tg_gguf_value) { .key = keyed(k, "rope.scaling.finetuned"), .type = TG_GGUF_BOOL };
     return 6;
 }

@@ -53,13 +53,13 @@ static tg_status make_tables(tg_cache *c, tg_arena *arena) {
 tg_status tg_cache_init(tg_cache *c, tg_context *ctx, tg_arena *arena,
                         const tg_model_config *config, tg_dtype dtype, int32_t positions,
                         int32_t rows, int32_t n_sequences) {
-    const size_t n = (size_t)config->layers;
+    const size_t n = (size_t)tg_model_states(config);
     tg_layer_state *layers = tg_arena_array(arena, n, sizeof *layers);
     size_t *offsets = tg_arena_array(arena, n + 1, sizeof *offsets);
     *c = (tg_cache) { .ctx = ctx,
                       .layers = layers,
                       .offsets = offsets,
-                      .n_layers = config->layers,
+                      .n_layers = (int32_t)n,
                       .n_sequences = n_sequences,
                       .positions = positions };
     if (!layers || !offsets)

@@ -23,7 +23,7 @@
 /* Zero-initialised it is fine for deinit. */
 typedef struct tg_cache {
     tg_context *ctx;
-    const tg_layer_state *layers; /* [n_layers] in the caller's arena */
+    const tg_layer_state *layers; /* [n_layers], tg_model_states, in the caller's arena */
     const size_t *offsets;        /* [n_layers + 1] of the layers' pages in the block, bytes */
     int32_t n_layers, n_sequences, positions;
     int32_t *pages[TG_KEEPS_COUNT]; /* tables [S,C], by what layers keep */

@@ -354,7 +354,7 @@ static bool all_finite(const float *x, size_t n) {
  * there is none: then it is what comes behind the last layer's keys. */
 static int32_t first_bad_layer(const tg_session *s, size_t position) {
     const int32_t layers = s->model->layout.config.layers;
-    for (int32_t i = 0; i < layers; i++) {
+    for (int32_t i = 0; i < s->d->cache.n_layers; i++) {
         const tg_layer_state *l = &s->d->cache.layers[i];
         const size_t size =
             l->dtype == TG_F32 ? l->row_elems : (size_t)s->model->layout.config.head_size;
@@ -368,7 +368,7 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
                     memcpy(&x, row + c * sizeof x, sizeof x);
                 else
                     x = tg_kv_at(l->dtype, row, size, c);
-                if (!all_finite(&x, 1)) return i;
+                if (!all_finite(&x, 1)) return i % layers;
             }
         }
     }

@@ -112,7 +112,7 @@ static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {
             flat ? weights_checksum(0, m->weights, m->layout.n_elems * sizeof *m->weights, SAMPLES)
                  : packed_checksum(m),
         .kv = (uint32_t)s->d->kv,
-        .layers = (uint32_t)m->layout.config.layers,
+        .layers = (uint32_t)s->d->cache.n_layers,
         .heads = (uint32_t)layer->heads,
         .row_bytes = (uint32_t)tg_layer_state_row_bytes(layer),
         .vocab = (uint32_t)m->layout.config.vocab,

@@ -186,7 +186,12 @@ static void put_lines(const tg_model_file *f, const tg_meta *meta, tg_buf *out) 
     else if (c->window)
         tg_buf_printf(out, "window      %d, in all layers but one of %d\n", (int)c->window,
                       (int)c->window_every);
-    if (c->ssm_heads > 0)
+    if (tg_family_of(c)->beside)
+        tg_buf_printf(out,
+                      "kinds       all layers: attention, and beside it Mamba2 of %d heads of %d, "
+                      "states of %d\n",
+                      (int)c->ssm_heads, (int)c->ssm_head_size, (int)c->ssm_state);
+    else if (c->ssm_heads > 0)
         tg_buf_printf(
             out, "kinds       %.*s: a for attention, %s of %d heads of %d, states of %d\n",
             (int)c->layers, c->layer_kind,

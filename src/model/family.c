@@ -149,7 +149,8 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
             return tg_fail(ctx, TG_E_UNSUPPORTED,
                            "%s: layer_kind: want kinds that %s has, have '%c' in layer %d", where,
                            c->family, c->layer_kind[i], i);
-    const bool taps = other != 0, ssm = tg_layer_has_state(other);
+    const tg_layer_kind sized = other ? other : tg_family_of(c)->beside;
+    const bool taps = sized != 0, ssm = tg_layer_has_state(sized);
     TG_TRY(want_size(ctx, where, "conv_taps", c->conv_taps, taps ? 2 : 0,
                      taps ? TG_CONV_TAPS_MAX : 0));
     TG_TRY(want_size(ctx, where, "ssm_heads", c->ssm_heads, ssm, ssm ? 4096 : 0));

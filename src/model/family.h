@@ -138,6 +138,8 @@ typedef struct tg_family {
     int32_t experts_weigh; /* its MLPs are routed, and their experts weigh so unless a file says
                               another thing; 0: they are not */
     tg_layer_kind other;   /* what layers may be besides attention; 0: nothing */
+    tg_layer_kind beside;  /* what each layer has beside attention, out of the same norm and added
+                              to the same stream; 0: nothing */
     int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
                                 last; 0: all are */
     bool partial;            /* the first elements of its heads may turn alone */

@@ -5,6 +5,7 @@
 #include "model/net.h"
 
 #include "base/math.h"
+#include "model/state.h"
 
 /* ---------------------------------------------------------------------------------------- weights
  */
@@ -114,7 +115,7 @@ static void name_after(tg_net *n, const char *name) {
 
 /* What is added to the stream, scaled where the model says so, with dropout where there is a rate.
  */
-static tg_value *add_branch(tg_net *n, tg_value *stream, tg_value *x) {
+tg_value *tg_net_add(tg_net *n, tg_value *stream, tg_value *x) {
     const float scale = n->config->residual_scale;
     if (scale != 0 && scale != 1) x = tg_scale(n->g, x, scale);
     if (!(n->dropout > 0)) return tg_add(n->g, stream, x);
@@ -149,7 +150,7 @@ tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role) { return norm(n,
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream,
                           tg_site site) {
     if (!n->tap && !(n->dropout > 0)) return norm(n, x, role, stream);
-    return add_branch(n, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
+    return tg_net_add(n, stream, tg_net_tap(n, site, norm(n, x, role, NULL)));
 }
 
 bool tg_net_has(tg_net *n, const char *role) { return matrix(n, role, 0) != NULL; }
@@ -166,7 +167,7 @@ tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read) {
 
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
                          tg_site site) {
-    return add_branch(n, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
+    return tg_net_add(n, stream, tg_net_tap(n, site, tg_net_linear(n, x, role, read)));
 }
 
 tg_value *tg_net_experts(tg_net *n, tg_value *x, int read, tg_value *stream, tg_site site) {
@@ -181,7 +182,7 @@ tg_value *tg_net_experts(tg_net *n, tg_value *x, int read, tg_value *stream, tg_
     x = tg_glu(n->g, tg_experts(n->g, x, ids, gate, up, c->experts, false), read);
     if (down) name_after(n, down->name);
     x = tg_experts_sum(n->g, tg_experts(n->g, x, ids, down, NULL, c->experts, true), weights);
-    return add_branch(n, stream, tg_net_tap(n, site, x));
+    return tg_net_add(n, stream, tg_net_tap(n, site, x));
 }
 
 /* By the length that a text may have, and not by the one that it has: keys stay in the cache as
@@ -241,7 +242,8 @@ tg_value *tg_net_mamba2(tg_net *n, tg_value *z, const char *conv, const char *he
     tg_value *w = floats(n, conv, ".weight"), *b = floats(n, conv, ".bias"), *h = bias(n, heads);
     if (w) name_after(n, w->name);
     if (!n->cache) return tg_mamba2(n->g, z, w, b, h, &a);
-    return tg_mamba2_cached(n->g, z, w, b, h, n->cache->layers[n->layer], &n->cache->state, &a);
+    tg_value *states = n->cache->layers[tg_layer_state_at(c, n->layer)];
+    return tg_mamba2_cached(n->g, z, w, b, h, states, &n->cache->state, &a);
 }
 
 tg_value *tg_net_delta_net(tg_net *n, tg_value *z, tg_value *ba, const char *conv,

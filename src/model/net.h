@@ -30,7 +30,7 @@ typedef enum tg_answers {
 
 /* What rows go on behind: see ops/attention/cache/pages.h. */
 typedef struct tg_net_cache {
-    tg_value **layers;    /* [L] states [P,2K,R,D] */
+    tg_value **layers;    /* [tg_model_states] states [P,2K,R,D] */
     tg_rows_value all;    /* of layers that see all positions */
     tg_rows_value window; /* of the others: the same rows, pages of their own */
     tg_rows_value state;  /* of layers with states: the same rows, and where states are */
@@ -75,6 +75,8 @@ bool tg_net_has(tg_net *n, const char *role);
 /* The same at the end of a branch, added to the stream. */
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,
                          tg_site site);
+/* x at the end of a branch that is no site, added to the stream. */
+tg_value *tg_net_add(tg_net *n, tg_value *stream, tg_value *x);
 /* norm(x), added to the stream. */
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream, tg_site site);
 

@@ -28,11 +28,11 @@ static tg_layer_state states_of(const tg_model_config *c) {
 }
 
 /* A context shorter than a page has a page of its own length. */
-tg_layer_state tg_layer_state_of(const tg_model_config *c, int layer, tg_dtype dtype,
-                                 int32_t positions, int32_t rows) {
-    if (tg_layer_has_state(tg_layer_kind_of(c, layer))) return states_of(c);
-    const bool conv = tg_layer_kind_of(c, layer) == TG_LAYER_CONV;
-    const int32_t window = conv ? c->conv_taps : tg_windowed(c, layer) ? c->window : 0;
+tg_layer_state tg_layer_state_of(const tg_model_config *c, int i, tg_dtype dtype, int32_t positions,
+                                 int32_t rows) {
+    if (i >= c->layers || tg_layer_has_state(tg_layer_kind_of(c, i))) return states_of(c);
+    const bool conv = tg_layer_kind_of(c, i) == TG_LAYER_CONV;
+    const int32_t window = conv ? c->conv_taps : tg_windowed(c, i) ? c->window : 0;
     const size_t room = room_of((size_t)window, (size_t)positions, (size_t)rows);
     const size_t page_rows = positions < TG_PAGE_TILE ? (size_t)positions : TG_PAGE_TILE;
     return (tg_layer_state) {
@@ -49,7 +49,7 @@ tg_layer_state tg_layer_state_of(const tg_model_config *c, int layer, tg_dtype d
 uint64_t tg_model_state_bytes(const tg_model_config *c, tg_dtype dtype, int32_t positions,
                               int32_t rows) {
     uint64_t bytes = 0;
-    for (int32_t i = 0; i < c->layers; i++) {
+    for (int32_t i = 0; i < tg_model_states(c); i++) {
         const tg_layer_state s = tg_layer_state_of(c, i, dtype, positions, rows);
         bytes += (uint64_t)s.n_pages * tg_layer_state_page_bytes(&s);
     }
