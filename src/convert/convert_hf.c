@@ -174,12 +174,14 @@ static tg_status fill_config(tg_conversion *c, const tg_hf_family *family, tg_bu
     return tg_hf_put_config(&c->g, family, c->type, text);
 }
 
-/* Not MLX's, which speaks of quantised weights. */
+/* Not MLX's, which speaks of quantised weights, nor one whose numbers are in the weights by now. */
 static tg_status write_config(tg_conversion *c, const tg_hf_family *family) {
-    bool affine = false, done = false;
-    for (size_t i = 0; i < c->g.n_tensors; i++)
-        affine = affine || (c->g.tensors[i].place && c->g.tensors[i].place->bits);
-    if (!affine) TG_TRY(copy_own(c, "config.json", &done));
+    bool others = false, done = false;
+    for (size_t i = 0; i < c->g.n_tensors; i++) {
+        const tg_gguf_place *p = c->g.tensors[i].place;
+        others = others || (p && (p->bits || p->times));
+    }
+    if (!others) TG_TRY(copy_own(c, "config.json", &done));
     if (done) return TG_OK;
     return write_text(c, family, "config.json", fill_config);
 }

@@ -15,7 +15,8 @@ static const char *const files[] = {
     "llama.gguf",  "llama3",      "qwen2.gguf",   "qwen3.gguf",      "gpt2_erf",      "gemma3.gguf",
     "gemma2.gguf", "olmo2.gguf",  "lfm2.gguf",    "granite.gguf",    "qwen3moe.gguf", "mlx4",
     "mlx8",        "qwen35.gguf", "mistral.gguf", "smollm3.gguf",    "phi3.gguf",     "phi4.gguf",
-    "yarn.gguf",   "olmoe.gguf",  "olmo3.gguf",   "granitemoe.gguf", "biases.gguf",   NULL
+    "yarn.gguf",   "olmoe.gguf",  "olmo3.gguf",   "granitemoe.gguf", "biases.gguf",   "falcon.gguf",
+    NULL
 };
 
 static tg_model *open_model(tg_context *ctx, const char *file) {
@@ -397,6 +398,8 @@ static void copies(void **state) {
     copies_share(&states, 700, TG_KV_F32);
     states.family = "qwen35";
     copies_share(&states, 700, TG_KV_F32);
+    states.family = "falcon-h1";
+    copies_share(&states, 700, TG_KV_F16);
 }
 
 typedef struct heard {
@@ -420,8 +423,8 @@ static int soon(void *user) { return ++((heard *)user)->calls > 5; }
 /* Texts of several lengths and seeds, beyond the window, with drafts, one that is cancelled. */
 static void texts_as_alone(void **state) {
     (void)state;
-    static const char *const some[] = { "llama.gguf", "gemma3.gguf", "lfm2.gguf", "granite.gguf",
-                                        NULL };
+    static const char *const some[] = { "llama.gguf",   "gemma3.gguf", "lfm2.gguf",
+                                        "granite.gguf", "falcon.gguf", NULL };
     static const int32_t prompts[SESSIONS][9] = {
         { 5, 6, 7, 5, 6, 7, 5, 6, 7 }, { 9 }, { 40, 41 }, { 11, 12, 13, 14 }, { 8, 9, 8, 9 }
     };

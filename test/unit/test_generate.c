@@ -368,13 +368,12 @@ static written write_with(tg_context *ctx, tg_model *m, int32_t window, double t
 /* The same tokens and the same bits, greedy and drawn, in windows that slide, by either guess. */
 static void guesses_change_nothing(void **state) {
     (void)state;
-    static const char *const paths[] = { "test/golden/lm/llama3.gguf",
-                                         "test/golden/lm/gemma3.gguf",
-                                         "test/golden/lm/qwen3.gguf",
-                                         "test/golden/lm/lfm2.gguf",
-                                         "test/golden/lm/granite.gguf",
-                                         "test/golden/lm/qwen35.gguf",
-                                         "" };
+    static const char *const paths[] = {
+        "test/golden/lm/llama3.gguf",  "test/golden/lm/gemma3.gguf",
+        "test/golden/lm/qwen3.gguf",   "test/golden/lm/lfm2.gguf",
+        "test/golden/lm/granite.gguf", "test/golden/lm/qwen35.gguf",
+        "test/golden/lm/falcon.gguf",  ""
+    };
     static const tg_model_config nano = { 1, 16, 2, CTX, V, 64 };
     size_t accepted = 0;
     for (size_t k = 0; k < sizeof paths / sizeof *paths; k++) {

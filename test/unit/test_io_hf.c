@@ -106,6 +106,9 @@ static void check(const char *what, tg_status want, const char *says) {
     COMMON("granitemoehybrid")                                                                     \
     ",\"shared_intermediate_size\":48,\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4," \
     "\"mamba_n_groups\":1,\"num_key_value_heads\":2,\"layer_types\":[\"mamba\",\"attention\"]" TIED
+#define FALCON                                                                                     \
+    COMMON("falcon_h1")                                                                            \
+    ",\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4,\"mamba_n_groups\":1" TIED
 #define MOE COMMON("qwen3_moe") ",\"num_experts_per_tok\":2,\"moe_intermediate_size\":8" TIED
 #define QWEN35_SIZES                                                                                     \
     COMMON("qwen3_5_text")                                                                               \
@@ -320,12 +323,27 @@ static const row rows[] = {
     { IMAGES, "\"image_token_id\":7,\"tie_word_embeddings\":true", TG_OK, "" },
     { IMAGES, "\"audio_config\":{}", ODD,
       "audio_config: want keys that are known beside text_config" },
-    { GRANITE, "\"mamba_d_head\":15", BAD, "mamba_d_head: want heads of 2 times the width" },
+    { GRANITE, "\"mamba_d_head\":15", BAD, "mamba_d_head: want heads of 64 columns in all" },
     { GRANITE, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
     { GRANITE, "\"normalization_function\":\"rmsnorm\",\"init_method\":\"mup\"", TG_OK, "" },
     { GRANITE, "\"normalization_function\":\"layernorm\"", ODD, "want rmsnorm, have layernorm" },
     { GRANITE, "\"mamba_proj_bias\":true", ODD, "mamba_proj_bias: want none" },
     { GRANITE, "\"mamba_conv_bias\":false", ODD, "mamba_conv_bias: want keys that are known" },
+    { FALCON, "", TG_OK, "falcon-h1.ssm.inner_size=64" },
+    { FALCON, "\"mamba_expand\":3", TG_OK, "falcon-h1.ssm.inner_size=96" },
+    { FALCON, "\"mamba_d_ssm\":48,\"mamba_expand\":3,\"mamba_d_head\":12,\"mamba_use_mlp\":true",
+      TG_OK, "falcon-h1.ssm.inner_size=48" },
+    { FALCON, "\"mamba_expand\":65", BAD, "mamba_d_head: want heads of 2147483647 columns" },
+    { FALCON, "\"mamba_d_ssm\":48,\"mamba_d_head\":16", BAD, "heads of 48 columns in all, have 4" },
+    { FALCON, "\"mamba_rms_norm\":true", ODD, "mamba_rms_norm: want none, have true" },
+    { FALCON, "\"projectors_bias\":true", ODD, "projectors_bias: want none, have true" },
+    { FALCON, "\"mamba_use_mlp\":false", ODD, "mamba_use_mlp: want keys that are known" },
+    { FALCON, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
+    { FALCON, "\"mlp_multipliers\":[1,2,3]", BAD, "mlp_multipliers: want 2 numbers above 0" },
+    { FALCON, "\"mlp_multipliers\":2", BAD, "mlp_multipliers: want 2 numbers above 0, have 2" },
+    { FALCON, "\"ssm_multipliers\":[1,1,1,1,0]", BAD, "ssm_multipliers: want 5 numbers above 0" },
+    { FALCON, "\"key_multiplier\":-1", BAD, "key_multiplier: want a number above 0" },
+    { FALCON, "\"mlp_multipliers\":null,\"key_multiplier\":0.5", BAD, "tensor lm_head.weight" },
     { MOE, "\"num_experts\":1024", TG_OK, "qwen3moe.expert_count=1024" },
     { MOE, "\"num_experts\":1025", BAD, "num_experts: want 1..1024 experts, have 1025" },
     { MOE, "\"num_local_experts\":2147483647", BAD, "num_local_experts: want 1..1024 experts" },
@@ -506,6 +524,8 @@ static const struct {
     const char *says; /* or the name of the first tensor */
 } tensors[] = {
     { LLAMA, T("model.embed_tokens.weight", "F32", "2,3", 24), 24, TG_OK, "token_embd.weight" },
+    { FALCON, T("model.layers.1.pre_ff_layernorm.weight", "F16", "2", 4), 4, TG_OK,
+      "blk.1.ffn_norm" },
     { LLAMA, T("norm.bias", "F32", "2", 8), 8, TG_OK, "output_norm.bias" },
     { LLAMA, T("model.norm.scale", "F32", "2", 8), 8, TG_OK, "model.norm.scale" },
     { LLAMA, T("model.layers.1.mlp.up_proj.weight", "F16", "2", 4), 4, TG_OK,

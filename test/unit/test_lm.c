@@ -43,6 +43,8 @@ static const struct {
     { "lfm2", "lfm2", NULL },
     { "granite.gguf", "granite", NULL },
     { "granite", "granite", NULL }, /* names, logs and halves that GGUF has in other forms */
+    { "falcon.gguf", "falcon", NULL },
+    { "falcon", "falcon", NULL }, /* weights times numbers of config.json */
     { "qwen35.gguf", "qwen35", NULL },
     { "qwen35", "qwen35", NULL }, /* heads of values in the other order */
     { "mistral.gguf", "mistral", NULL },

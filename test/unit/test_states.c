@@ -17,7 +17,7 @@ typedef struct opened {
     tg_model *model;
 } opened;
 
-static const char *const families[] = { "granitehybrid", "qwen35" };
+static const char *const families[] = { "granitehybrid", "qwen35", "falcon-h1" };
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static opened open_model(size_t family) {
@@ -127,6 +127,20 @@ static void which_is_lost_of(size_t family) {
     close_model(&o);
 }
 
+/* What is said before anything is allocated is what a cache then takes, states beside attention
+ * among it. */
+static void bytes_of(size_t family) {
+    opened o = open_model(family);
+    tg_session *s = session_of(&o);
+    const tg_cache *c = &s->d->cache;
+    uint64_t bytes = 0;
+    for (int32_t i = 0; i < c->n_layers; i++)
+        bytes += c->layers[i].n_pages * tg_layer_state_page_bytes(&c->layers[i]);
+    assert_int_equal(bytes, tg_model_state_bytes(&o.model->layout.config, s->d->kv, MOST, 1));
+    tg_session_free(s);
+    close_model(&o);
+}
+
 /* Back to places whose states are there, whose are lost, and that never had one: all from the
  * newest state before them, and what lies beyond a place is forgotten. */
 static void back_to_what_is_lost_of(size_t family) {
@@ -228,6 +242,10 @@ static void copies(void **state) {
     (void)state;
     for (size_t k = 0; k < N_FAMILIES; k++) copies_of(k);
 }
+static void bytes(void **state) {
+    (void)state;
+    for (size_t k = 0; k < N_FAMILIES; k++) bytes_of(k);
+}
 static void files(void **state) {
     (void)state;
     for (size_t k = 0; k < N_FAMILIES; k++) files_of(k);
@@ -235,9 +253,8 @@ static void files(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(which_is_lost),
-        cmocka_unit_test(back_to_what_is_lost),
-        cmocka_unit_test(copies),
+        cmocka_unit_test(which_is_lost), cmocka_unit_test(back_to_what_is_lost),
+        cmocka_unit_test(copies),        cmocka_unit_test(bytes),
         cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

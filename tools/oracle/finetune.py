@@ -10,7 +10,8 @@ The text is the first 12,000 bytes of what `make tests` writes. Its tokens are t
 windows those that src/training/data/windows.h draws, and the update is torch.optim.AdamW, all in float64. The families
 differ in what goes wrong easily: Llama has a token before each window, a head of its own and Llama 3's frequencies,
 Qwen 2 biases, Qwen 3 norms of heads, Gemma windows and gains less 1, GPT-2 positions and matrices as [in, out],
-Phi-3 its queries, keys and values as one tensor, a window in all layers, and a chat template.
+Phi-3 its queries, keys and values as one tensor, a window in all layers, and a chat template, Falcon-H1 numbers that
+weights are multiplied with, of which PyTorch trains the products, as tinygpt does.
 
     tune_FAMILY.zip          the folder; made where there is none, else the one that is there
     tune_FAMILY.txt          20 losses, then the validation loss behind them, one a line
@@ -35,6 +36,7 @@ import transformers as tf
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from llama_logits import Tiny
+from falcon import multiply
 from philox import BATCH, blocks
 from zip_folder import pack
 
@@ -99,6 +101,11 @@ def families():
     yield "granitemoe", tf.GraniteMoeForCausalLM(tf.GraniteMoeConfig(
         tie_word_embeddings=True, num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=3.0,
         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **(plain | {"intermediate_size": 16}))), False
+    yield "falcon", tf.FalconH1ForCausalLM(tf.FalconH1Config(
+        tie_word_embeddings=True, mamba_d_ssm=24, mamba_n_heads=2, mamba_d_head=12, mamba_d_state=8, mamba_n_groups=1,
+        embedding_multiplier=3.0, lm_head_multiplier=0.7, key_multiplier=0.6, attention_in_multiplier=1.2,
+        attention_out_multiplier=0.9, ssm_in_multiplier=1.1, ssm_out_multiplier=0.8, mlp_multipliers=[1.3, 0.7],
+        ssm_multipliers=[0.9, 1.2, 0.8, 1.1, 0.7], attn_implementation="eager", **SIZES)), False
 
 
 def fill(model, gains_at):
@@ -250,7 +257,8 @@ def main():
         if not os.path.exists(folder + ".zip"):
             make(folder, name, model, begins, text)
         with opened(folder + ".zip") as at:
-            model = model_of(at, torch.float64).train()
+            model = model_of(at, torch.float64)
+            model = (multiply(model) if name == "falcon" else model).train()
             ids = tk.Tokenizer.from_file(os.path.join(at, "tokenizer.json")).encode(text, add_special_tokens=False).ids
         with open(folder + ".txt", "w", encoding="utf-8") as f:
             for loss in tune(model, ids, begins):

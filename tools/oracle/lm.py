@@ -24,6 +24,7 @@ import torch
 import transformers as tf
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from falcon import multiply
 from zip_folder import pack
 
 OUT = os.path.join(os.path.dirname(__file__), "../../test/golden/lm")
@@ -51,7 +52,12 @@ QWEN35 = COMMON | dict(
 GEMMA = "gemma2", "gemma3"
 PLUS_ONE = GEMMA + ("qwen35",)
 MOE = "qwen3moe", "olmoe", "granitemoe"
-ARCH = {"granite": "granitehybrid", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
+FALCON = COMMON | dict(
+    num_hidden_layers=2, rms_norm_eps=1e-5, tie_word_embeddings=False, mamba_d_ssm=32, mamba_n_heads=4, mamba_d_head=8,
+    mamba_d_state=8, mamba_n_groups=2, rope_theta=500.0, attn_implementation="eager", embedding_multiplier=2.0,
+    lm_head_multiplier=0.5, key_multiplier=0.25, intermediate_size=32, attention_in_multiplier=2.0, attention_out_multiplier=4.0,
+    ssm_in_multiplier=0.5, ssm_out_multiplier=2.0, mlp_multipliers=[2.0, 0.5], ssm_multipliers=[0.5, 4.0, 2.0, 0.25, 0.5])
+ARCH = {"granite": "granitehybrid", "falcon": "falcon-h1", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
         "olmo3": "olmo2"}
 
 
@@ -114,6 +120,7 @@ def models():
     yield "granitemoe", tf.GraniteMoeForCausalLM(tf.GraniteMoeConfig(
         num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=True, embedding_multiplier=3.0,
         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **few))
+    yield "falcon", tf.FalconH1ForCausalLM(tf.FalconH1Config(**FALCON))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -130,13 +137,14 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "linear_attn.in_proj_qkv": "attn_qkv", "linear_attn.in_proj_z": "attn_gate",
          "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
          "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
+         "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
          "mlp.gate": "ffn_gate_inp", "block_sparse_moe.router": "ffn_gate_inp"}
 
 
 def name_of(name, gemma, post=False):
     name = name.removeprefix("model.")
     top = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
-           "lm_head.weight": "output.weight", "embedding_norm.weight": "token_embd_norm.weight"}
+           "lm_head.weight": "output.weight", "final_layernorm.weight": "output_norm.weight", "embedding_norm.weight": "token_embd_norm.weight"}
     if name in top:
         return top[name]
     _, layer, *rest = name.split(".")
@@ -191,7 +199,15 @@ def pairs(w, heads):
 def mlp_of(model):
     """What LFM2's switches have made of intermediate_size."""
     layer = model.model.layers[0]
-    return layer.feed_forward.w1.out_features if hasattr(layer, "feed_forward") else model.config.intermediate_size
+    return layer.feed_forward.w1.out_features if model.config.model_type == "lfm2" else model.config.intermediate_size
+
+
+def write_states(w, c, inner):
+    w.add_ssm_conv_kernel(c.mamba_d_conv)
+    w.add_ssm_state_size(c.mamba_d_state)
+    w.add_ssm_group_count(c.mamba_n_groups)
+    w.add_ssm_inner_size(inner)
+    w.add_ssm_time_step_rank(c.mamba_n_heads)
 
 
 def write_scales(w, c):
@@ -204,11 +220,7 @@ def write_scales(w, c):
 def write_granite(w, c):
     """As llama.cpp's converter does, which says by `finetuned` whether queries and keys turn."""
     w.add_head_count_kv([c.num_key_value_heads * (t != "linear_attention") for t in c.layer_types])
-    w.add_ssm_conv_kernel(c.mamba_d_conv)
-    w.add_ssm_state_size(c.mamba_d_state)
-    w.add_ssm_group_count(c.mamba_n_groups)
-    w.add_ssm_inner_size(c.mamba_expand * c.hidden_size)
-    w.add_ssm_time_step_rank(c.mamba_n_heads)
+    write_states(w, c, c.mamba_expand * c.hidden_size)
     write_scales(w, c)
     w.add_rope_scaling_finetuned(False)
 
@@ -226,6 +238,8 @@ def write_mamba(w, key, x):
         w.add_tensor(block + "ssm_d", x[:, None])
     elif last == "mamba.dt_bias":
         w.add_tensor(block + "ssm_dt.bias", x)
+    elif last == "pre_ff_layernorm.weight":
+        w.add_tensor(block + "ffn_norm", x)
     else:
         return False
     return True
@@ -290,6 +304,9 @@ def write(name, model, split=False):
         write_granite(w, c)
     elif arch == "qwen35":
         write_delta(w, c)
+    elif arch == "falcon-h1":
+        write_states(w, c, c.mamba_d_ssm)
+        w.add_head_count_kv(c.num_key_value_heads)
     else:
         w.add_head_count_kv(c.num_key_value_heads)
     if arch in MOE:
@@ -327,7 +344,7 @@ def write(name, model, split=False):
         if key == "lm_head.weight" and c.tie_word_embeddings:
             continue
         x = t.numpy()
-        if arch == "granitehybrid" and write_mamba(w, key, x):
+        if arch in ("granitehybrid", "falcon-h1") and write_mamba(w, key, x):
             continue
         if arch in MOE and write_experts(w, key, x):
             continue
@@ -480,6 +497,8 @@ def main():
             fill(model, 0 if name in PLUS_ONE else 1)
             if name == "gpt2":
                 write_gpt2(model)
+            elif name == "falcon":
+                write(name, multiply(copy.deepcopy(model)).eval())
             elif name != "gpt2_erf":
                 write(name, model)
             if name == "qwen2":

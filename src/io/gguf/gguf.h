@@ -71,9 +71,16 @@ typedef struct tg_gguf_expert {
     uint64_t offset;
 } tg_gguf_expert;
 
+/* Rows up to `end`, behind those of the entry before, are multiplied with `by`. */
+typedef struct tg_gguf_times {
+    uint64_t end; /* UINT64_MAX ends a list */
+    float by;
+} tg_gguf_times;
+
 /*
  * How a tensor lies in a file of safetensors.
  *
+ *   times     what GGUF has multiplied with numbers of config.json (Falcon-H1), as f32
  *   turned    as [columns, rows], the way of GPT-2's linear layers
  *   plus_one  a vector of gains that are 1 + w (Gemma's norms), as f32
  *   affine    MLX: w = q * scale + bias, q of 4 or 8 bits, eight or four of them in a u32 from the
@@ -83,8 +90,9 @@ typedef struct tg_gguf_place {
     tg_reader reader;
     const tg_gguf_expert *experts; /* [dim[2]] where the matrix of each begins; NULL: they follow
                                       each other */
+    const tg_gguf_times *times;    /* NULL: none */
     bool turned, plus_one;
-    tg_dtype stored_type; /* of gains; of scales and biases */
+    tg_dtype stored_type; /* of what becomes f32; of scales and biases */
     tg_reader scales, biases;
     uint64_t scales_offset, biases_offset;
     uint32_t bits, group; /* bits 0: not affine */

@@ -86,17 +86,28 @@ static tg_status read_affine(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t firs
     return TG_OK;
 }
 
-/* Vectors of floats, whose sum with 1 only f32 can hold. scratch: them, and as they are stored. */
-static tg_status read_gains(tg_ctx *ctx, const tg_gguf_tensor *t, uint8_t *out, uint8_t *scratch) {
-    const tg_dtype stored = t->place->stored_type;
-    const size_t n = (size_t)t->elems;
-    float *gains = (float *)(void *)scratch;
-    uint8_t *from = (uint8_t *)(gains + n);
-    TG_TRY(read_at(ctx, &t->place->reader, t, t->offset, from, n * tg_dtype_table[stored].bytes));
-    tg_block_to_f32_n(stored, gains, from, n);
-    for (size_t i = 0; i < n; i++) put_f32(out + 4 * i, gains[i] + 1);
+/* Floats whose product with a number, or sum with 1, only f32 can hold. scratch: a row of them, and
+ * as it is stored. */
+static tg_status read_changed(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                              uint8_t *out, uint8_t *scratch) {
+    const tg_gguf_place *p = t->place;
+    const size_t cols = (size_t)t->dim[0], bytes = cols * tg_dtype_table[p->stored_type].bytes;
+    const tg_gguf_times *times = p->times;
+    float *row = (float *)(void *)scratch;
+    uint8_t *from = (uint8_t *)(row + cols);
+    for (uint64_t r = first; r < first + n; r++, out += 4 * cols) {
+        TG_TRY(read_at(ctx, &p->reader, t, t->offset + r * bytes, from, bytes));
+        tg_block_to_f32_n(p->stored_type, row, from, cols);
+        while (times && r >= times->end) times++;
+        for (size_t i = 0; times && i < cols; i++) row[i] *= times->by;
+        for (size_t i = 0; p->plus_one && i < cols; i++) row[i] += 1;
+        memcpy(out, row, 4 * cols);
+    }
     return TG_OK;
 }
+
+/* Are its numbers others than the stored ones? */
+static bool is_changed(const tg_gguf_place *p) { return p->plus_one || p->times; }
 
 /* Rows of one expert after the other. */
 static tg_status read_experts(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
@@ -117,8 +128,8 @@ size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
     const tg_gguf_place *p = t->place;
     if (p && p->bits) return 2 * groups_of(t) * sizeof(float) + scale_bytes_of(t) + q_bytes_of(t);
     if (p && p->turned) return (size_t)n * tg_dtype_table[t->type].bytes;
-    if (p && p->plus_one)
-        return (size_t)t->elems * (sizeof(float) + tg_dtype_table[p->stored_type].bytes);
+    if (p && is_changed(p))
+        return (size_t)t->dim[0] * (sizeof(float) + tg_dtype_table[p->stored_type].bytes);
     return 0;
 }
 
@@ -127,7 +138,7 @@ tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_te
     const tg_gguf_place *p = t->place;
     if (p && p->bits) return read_affine(ctx, t, first, n, out, scratch);
     if (p && p->turned) return read_turned(ctx, t, first, n, out, scratch);
-    if (p && p->plus_one) return read_gains(ctx, t, out, scratch);
+    if (p && is_changed(p)) return read_changed(ctx, t, first, n, out, scratch);
     if (p && p->experts) return read_experts(ctx, t, first, n, out);
     const uint64_t bytes = row_bytes_of(t);
     return read_at(ctx, p ? &p->reader : &g->reader, t, t->offset + first * bytes, out,
@@ -146,7 +157,7 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 
 const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t) {
     const tg_gguf_place *p = t->place;
-    if (p && (p->turned || p->plus_one || p->bits || p->experts)) return NULL;
+    if (p && (p->turned || is_changed(p) || p->bits || p->experts)) return NULL;
     const tg_os_file *file = (p ? &p->reader : &g->reader)->file;
     return file && tg_os_file_can_be_mapped(file) ? file : NULL;
 }

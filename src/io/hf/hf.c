@@ -37,7 +37,9 @@ typedef struct opening {
     tg_gguf *g;
     tg_folder *folder;
     const tg_hf_family *family;
+    const tg_hf_values *values;
     bool tied;
+    bool twice; /* the embedding is the head, too, but is multiplied with other numbers there */
     tg_hf_embedding around; /* how texts become vectors */
     uint32_t group;         /* of MLX's weights; 0: there are none */
     uint64_t experts;       /* of a layer; 0: there are none */
@@ -113,6 +115,21 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
     v->text.bytes = tg_arena_strndup(&m->g->arena, text, n_bytes);
     v->text.n_bytes = n_bytes;
     m->failed = m->failed || !v->text.bytes;
+}
+
+void tg_hf_put_times(tg_hf_values *m, const char *ours, const tg_gguf_times *rows) {
+    size_t n = 0;
+    bool same = true;
+    do same = same && rows[n].by == 1;
+    while (rows[n++].end != UINT64_MAX);
+    if (same) return;
+    TG_ASSERT(m->n_times < TG_HF_TIMES);
+    tg_gguf_times *kept = tg_arena_array(&m->g->arena, n, sizeof *kept);
+    m->failed = m->failed || !kept;
+    if (!kept) return;
+    memcpy(kept, rows, n * sizeof *kept);
+    m->times[m->n_times].ours = ours;
+    m->times[m->n_times++].rows = kept;
 }
 
 /* A file of the folder as text that stays; NULL where there is none. The limit is held against
@@ -470,10 +487,17 @@ static tg_status want_experts(const opening *o) {
     return TG_OK;
 }
 
+/* What the rows of a line of the family's table are multiplied with; NULL: nothing. */
+static const tg_gguf_times *times_of(const opening *o, const tg_hf_name *row) {
+    for (size_t i = 0; row && i < o->values->n_times; i++)
+        if (strcmp(o->values->times[i].ours, row->ours) == 0) return o->values->times[i].rows;
+    return NULL;
+}
+
 /* Adds what a stored tensor becomes: nothing, one tensor, two, or a part of one. Steps are in an
- * order: the shape as GGUF has it, then MLX's columns in its place, then gains that are read as
- * f32, then halves; sizes are computed last, from what the shape is by then. Where the file
- * claims a size that its bytes have not, tg_st_read has refused it. */
+ * order: the shape as GGUF has it, then MLX's columns in its place, then what is read as f32
+ * (gains, products), then halves; sizes are computed last, from what the shape is by then. Where
+ * the file claims a size that its bytes have not, tg_st_read has refused it. */
 static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
     const bool affine = strcmp(tg_st_dtypes[s->dtype].name, "U32") == 0;
     const bool part = ends_with(s->name, ".scales") || ends_with(s->name, ".biases");
@@ -497,8 +521,14 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
                        "%s: tensor %.80s: want F32, F16, BF16, or U32 as MLX has it, have %s",
                        o->g->path, s->name, tg_st_dtypes[s->dtype].name);
     }
-    if (flags & TG_HF_PLUS_ONE) {
-        place->plus_one = true;
+    place->plus_one = (flags & TG_HF_PLUS_ONE) != 0;
+    place->times = times_of(o, row);
+    if (affine && place->times)
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                       "%s: tensor %.80s: want floats, as config.json multiplies them, have MLX's "
+                       "affine weights",
+                       o->g->path, s->name);
+    if (place->plus_one || place->times) {
         place->stored_type = t->type;
         t->type = TG_F32;
     }
@@ -651,6 +681,21 @@ static tg_status add_embedding(opening *o) {
     return add_tensor(o, at, &again);
 }
 
+/* One table in two uses that have numbers of their own: the head is read from it as well. */
+static tg_status add_head(opening *o) {
+    for (size_t h = 0; o->twice && h < o->n_heads && !has_tensor(o, "output.weight"); h++)
+        for (size_t i = 0; i < o->heads[h].n; i++) {
+            tg_st_tensor again = o->heads[h].list[i];
+            const tg_hf_name *row;
+            if (!translate(o, again.name, &row)) return tg_fail_memory(o->g->ctx, again.name, 64);
+            if (!row || strcmp(row->ours, "token_embd") != 0) continue;
+            again.name = "lm_head.weight";
+            TG_TRY(add_tensor(o, h, &again));
+            break;
+        }
+    return TG_OK;
+}
+
 /* An upper bound of what add_tensor is called with: the stored ones, those under a second name
  * (notes), and factors. */
 static size_t count_tensors(const opening *o) {
@@ -702,6 +747,7 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
     for (size_t h = 0; h < o->n_heads; h++) TG_TRY(add_shared(o, h));
     TG_TRY(want_experts(o));
     TG_TRY(add_embedding(o));
+    TG_TRY(add_head(o));
     for (int kind = 0; kind < TG_FACTORS; kind++)
         if (m->factors[kind]) TG_TRY(add_factors(o, m, kind));
     return TG_OK;
@@ -739,6 +785,9 @@ static tg_status open_all(opening *o) {
     snprintf(where, sizeof where, "%s/config.json", g->path);
     TG_TRY(tg_hf_config(&m, where, config, &o->tied, &o->group));
     o->family = m.family;
+    o->values = &m;
+    o->twice = o->tied && m.n_times > 0;
+    o->tied = o->tied && !o->twice;
     for (size_t i = 0; i < m.n; i++)
         if (ends_with(m.v[i].key, ".expert_count")) o->experts = (uint64_t)m.v[i].whole;
     TG_TRY(put_generation(o, &m, config));

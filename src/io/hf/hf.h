@@ -124,6 +124,8 @@ extern const tg_hf_sampling_key tg_hf_sampling_keys[TG_HF_SAMPLING_KEYS];
 /* The i-th family, by model/families.def; NULL beyond the last. */
 const tg_hf_family *tg_hf_family_at(size_t i);
 
+enum { TG_HF_VALUES = 64, TG_HF_TIMES = 12 };
+
 /* Metadata while it is made; memory that was missing is remembered. */
 typedef struct tg_hf_values {
     tg_gguf *g;
@@ -136,8 +138,12 @@ typedef struct tg_hf_values {
     bool *asked;                /* of its values by place: somebody has looked at it */
     float *factors[TG_FACTORS]; /* [n_factors] each, of tg_gguf_factors, or NULL */
     size_t n_factors;
+    struct {
+        const char *ours;          /* the tensors' name in the family's table */
+        const tg_gguf_times *rows; /* what is to be multiplied with what */
+    } times[TG_HF_TIMES];
+    size_t n_times;
 } tg_hf_values;
-enum { TG_HF_VALUES = 64 };
 
 /* key: behind the family's name and a dot, or with a dot in front: whole. */
 void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value);
@@ -146,6 +152,9 @@ uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n);
 void tg_hf_put_bool(tg_hf_values *m, const char *key, bool value);
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value);
 void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n_bytes);
+/* Matrices whose name is `ours` in the family's table are read as products: see tg_gguf_times. The
+ * list is copied up to its end; one of nothing but 1 is left out. */
+void tg_hf_put_times(tg_hf_values *m, const char *ours, const tg_gguf_times *rows);
 
 /* config.json (hf_config.c). Sets family and all values. *tied, and the group of MLX's weights (0:
  * there are none), are for whoever reads the tensors. where begins messages. */
