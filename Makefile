@@ -522,7 +522,7 @@ check: build wasm web-lib web
 	@tools/check.sh
 
 gen: $(BUILD)/gen_docs
-	@for page in ops levers; do $< $$page > docs/$$page.md; done
+	@for page in ops levers samplers; do $< $$page > docs/$$page.md; done
 	@$(MAKE) --no-print-directory -s families > web/src/ui/model/families.gen.ts
 	@python3 tools/gen_abi.py web/src/lib/abi.gen.ts
 

@@ -53,6 +53,7 @@ else
 fi
 if make --no-print-directory -s build/gen_docs >build/gen_docs.log 2>&1 &&
     cmp <(build/gen_docs ops) docs/ops.md && cmp <(build/gen_docs levers) docs/levers.md &&
+    cmp <(build/gen_docs samplers) docs/samplers.md &&
     cmp <(MAKEFLAGS= make --no-print-directory -s families) web/src/ui/model/families.gen.ts; then
     say generated fresh
 else

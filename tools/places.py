@@ -17,6 +17,7 @@ KINDS = {
     "type": "src/dtype/types.def",
     "preset": "src/model/presets.def",
     "lever": "src/ir/levers.def",
+    "sampler": "src/engine/samplers/samplers.def",
     "instruction set": "src/simd/isa.def",
     "file format": "src/io/formats.def",
     "command": "app/commands.def",

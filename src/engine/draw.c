@@ -3,50 +3,7 @@
  * draw.c - the next token of a session: the options, what is set for all draws, and the chain of
  * what changes the candidates before one is drawn.
  */
-#include "base/math.h"
-#include "engine/session.h"
-
-/* Each test is written so that NaN fails it. The upper bounds are far beyond any use; they keep the
- * products of the kernel finite. */
-tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
-    if (!(o->temperature >= 0 && o->temperature <= 1000))
-        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g",
-                       o->temperature);
-    if (o->top_k < 0)
-        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d",
-                       (int)o->top_k);
-    if (!(o->top_p > 0 && o->top_p <= 1))
-        return tg_fail(err, TG_E_ARG, "sampling: top_p: want a number in (0,1], have %g", o->top_p);
-    if (!(o->min_p >= 0 && o->min_p <= 1))
-        return tg_fail(err, TG_E_ARG, "sampling: min_p: want 0..1, have %g", o->min_p);
-    if (!(o->repeat_penalty > 0 && o->repeat_penalty <= 100))
-        return tg_fail(err, TG_E_ARG, "sampling: repeat_penalty: want a number in (0,100], have %g",
-                       o->repeat_penalty);
-    if (o->repeat_last < 0 || o->repeat_last > TG_RECENT_MAX)
-        return tg_fail(err, TG_E_ARG, "sampling: repeat_last: want 0..%d, have %d", TG_RECENT_MAX,
-                       (int)o->repeat_last);
-    if (!(o->typical_p >= 0 && o->typical_p <= 1))
-        return tg_fail(err, TG_E_ARG, "sampling: typical_p: want 0..1, have %g", o->typical_p);
-    if (!(o->frequency_penalty >= -100 && o->frequency_penalty <= 100))
-        return tg_fail(err, TG_E_ARG, "sampling: frequency_penalty: want -100..100, have %g",
-                       o->frequency_penalty);
-    if (!(o->presence_penalty >= -100 && o->presence_penalty <= 100))
-        return tg_fail(err, TG_E_ARG, "sampling: presence_penalty: want -100..100, have %g",
-                       o->presence_penalty);
-    return TG_OK;
-}
-
-tg_status tg_session_keep_bias(tg_session *s, const tg_logit_bias *bias, size_t n) {
-    const tg_mem *mem = &s->ctx->err.mem;
-    TG_TRY(tg_logits_check_bias(&s->ctx->err, bias, n, (size_t)s->model->layout.config.vocab));
-    tg_logit_bias *copy = n > 0 ? tg_alloc(mem, n * sizeof *copy) : NULL;
-    if (n > 0 && !copy) return tg_fail_memory(&s->ctx->err, "logit bias", n * sizeof *copy);
-    if (n > 0) memcpy(copy, bias, n * sizeof *copy);
-    tg_free(mem, s->bias, s->n_bias * sizeof *s->bias);
-    s->bias = copy;
-    s->n_bias = n;
-    return TG_OK;
-}
+#include "engine/samplers/sampler.h"
 
 tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t n,
                                 tg_logits_texts **out) {
@@ -67,114 +24,47 @@ tg_status tg_session_keep_texts(tg_session *s, const char *const *texts, size_t 
     return TG_OK;
 }
 
-static const char *piece_of(const void *user, int32_t id, size_t *n_bytes) {
-    return tg_tok_bytes(user, id, n_bytes);
-}
-
-/* The end of the session's text, at most room bytes, at the end of out; returns where it begins. */
-static size_t tail_of(const tg_session *s, char *out, size_t room) {
-    size_t at = room;
-    for (int32_t i = s->n_tokens; i-- > 0 && at > 0;) {
-        size_t n = 0;
-        const char *bytes = tg_tok_bytes(s->model->tok, s->fed[i], &n);
-        for (; bytes && n > 0 && at > 0; n--) out[--at] = bytes[n - 1];
-    }
-    return at;
-}
-
 /* ------------------------------------------------------------------------------------------ chain
  */
 
-/* One draw: the session, whose logits are the candidates by id, and scratch for them all. */
-typedef struct drawing {
-    tg_session *s;
-    const tg_sample_options *o;
-    float *logits; /* [V] -inf: no candidate any more */
-    size_t V;
-    int32_t recent;    /* how many of the newest tokens the penalties look at */
-    double *distance;  /* [V] */
-    uint32_t *order;   /* [V] */
-    float *were;       /* [V] the logits as they were */
-    uint32_t *allowed; /* [V / 32] rounded up */
-} drawing;
+#define TG_SAMPLER_OF_OP(name, doc)
+#define TG_SAMPLER(name, doc) extern const tg_sampler tg_sampler_##name;
+#include "engine/samplers/samplers.def"
+#undef TG_SAMPLER
 
-static bool has_bias(const tg_session *s, const tg_sample_options *o) {
-    (void)o;
-    return s->n_bias > 0;
-}
-static void add_bias(const drawing *d) { tg_logits_bias(d->logits, d->s->bias, d->s->n_bias); }
-
-static bool has_bans(const tg_session *s, const tg_sample_options *o) {
-    (void)o;
-    return s->banned && s->banned->n + s->banned->n_ids > 0;
-}
-static void ban(const drawing *d) {
-    const tg_session *s = d->s;
-    if (s->banned->n > 0) {
-        char tail[TG_LOGITS_TEXT_BYTES_MAX];
-        const size_t at = tail_of(s, tail, sizeof tail);
-        tg_logits_ban(d->logits, d->V, s->banned, tail + at, sizeof tail - at, piece_of,
-                      s->model->tok);
-    }
-    for (size_t i = 0; i < s->banned->n_ids; i++) d->logits[s->banned->ids[i]] = (float)-TG_INF;
-}
-
-static bool has_mask(const tg_session *s, const tg_sample_options *o) {
-    (void)o;
-    return s->mask != NULL;
-}
-static void mask(const drawing *d) {
-    const tg_session *s = d->s;
-    memset(d->allowed, 0xff, (d->V + 31) / 32 * sizeof *d->allowed);
-    s->mask(s->mask_user, s->fed, (size_t)s->n_tokens, d->allowed);
-    for (size_t id = 0; id < d->V; id++)
-        if (!(d->allowed[id / 32] >> id % 32 & 1)) d->logits[id] = (float)-TG_INF;
-}
-
-/* The repeat penalty alone is the op's: it needs a pass by itself only if one of these runs. */
-static bool has_penalties(const tg_session *s, const tg_sample_options *o) {
-    (void)s;
-    return o->frequency_penalty != 0 || o->presence_penalty != 0;
-}
-static void penalize(const drawing *d) {
-    const tg_sample_options *o = d->o;
-    const tg_logits_penalties p = { o->repeat_penalty, o->frequency_penalty, o->presence_penalty };
-    tg_logits_penalize(d->logits, d->V, d->s->fed + d->s->n_tokens - d->recent, (size_t)d->recent,
-                       &p);
-}
-
-static bool has_typical(const tg_session *s, const tg_sample_options *o) {
-    (void)s;
-    return o->typical_p > 0 && o->typical_p < 1;
-}
-static void keep_typical(const drawing *d) {
-    tg_logits_typical(d->logits, d->V, d->o->typical_p, d->o->temperature, d->order, d->distance);
-}
-
-/* In the order of tinygpt.h. Each link leaves the candidates alone if it is not wanted.
- * Temperature, top_k, top_p, min_p and the draw, which follow over the same array, are the op's:
- * ops/sample/candidate.h says why.
- */
-static const struct {
-    bool (*wanted)(const tg_session *s, const tg_sample_options *o);
-    void (*apply)(const drawing *d);
-} chain[] = {
-    { has_bias, add_bias },
-    { has_bans, ban },
-    { has_mask, mask },
-    { has_penalties, penalize },
-    { has_typical, keep_typical },
+static const tg_sampler *const chain[] = {
+#define TG_SAMPLER(name, doc) &tg_sampler_##name,
+#include "engine/samplers/samplers.def"
+#undef TG_SAMPLER
 };
 enum { LINKS = sizeof chain / sizeof chain[0] };
 
+/* Each test is written so that NaN fails it. The upper bounds are far beyond any use; they keep the
+ * products of the kernel finite. */
+tg_status tg_sample_options_check(tg_ctx *err, const tg_sample_options *o) {
+    if (!(o->temperature >= 0 && o->temperature <= 1000))
+        return tg_fail(err, TG_E_ARG, "sampling: temperature: want 0..1000, have %g",
+                       o->temperature);
+    if (o->top_k < 0)
+        return tg_fail(err, TG_E_ARG, "sampling: top_k: want 0 (off) or more, have %d",
+                       (int)o->top_k);
+    if (!(o->top_p > 0 && o->top_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: top_p: want a number in (0,1], have %g", o->top_p);
+    if (!(o->min_p >= 0 && o->min_p <= 1))
+        return tg_fail(err, TG_E_ARG, "sampling: min_p: want 0..1, have %g", o->min_p);
+    for (size_t i = 0; i < LINKS; i++)
+        if (chain[i]->check) TG_TRY(chain[i]->check(err, o));
+    return TG_OK;
+}
+
 static bool processes_logits(const tg_session *s, const tg_sample_options *o) {
     bool wanted = false;
-    for (size_t i = 0; i < LINKS; i++) wanted = wanted || chain[i].wanted(s, o);
+    for (size_t i = 0; i < LINKS; i++) wanted = wanted || chain[i]->wanted(s, o);
     return wanted;
 }
 
 /* Doubles first, for their alignment. */
-static tg_status make_room(tg_session *s, drawing *d) {
+static tg_status make_room(tg_session *s, tg_drawing *d) {
     const size_t V = d->V;
     if (!s->logit_work.data)
         TG_TRY(tg_block_new(&s->ctx->err,
@@ -190,11 +80,11 @@ static tg_status make_room(tg_session *s, drawing *d) {
 /* The logits are changed where the sampling plan reads them, and what they were is kept: it is
  * theirs who asked for it. All penalties are applied, since the op comes behind what follows them.
  */
-static tg_status process_logits(drawing *d) {
+static tg_status process_logits(tg_drawing *d) {
     TG_TRY(make_room(d->s, d));
     memcpy(d->were, d->logits, d->V * sizeof *d->logits);
     for (size_t i = 0; i < LINKS; i++)
-        if (chain[i].wanted(d->s, d->o) || chain[i].apply == penalize) chain[i].apply(d);
+        if (chain[i]->with_any || chain[i]->wanted(d->s, d->o)) chain[i]->apply(d);
     if (tg_logits_possible(d->logits, d->V)) return TG_OK;
     return tg_fail(&d->s->ctx->err, TG_E_ARG,
                    "sampling: want a token that may be drawn, have none left");
@@ -254,11 +144,11 @@ tg_status tg_session_draw(tg_session *s, const tg_sample_options *o, uint64_t in
         *token = s->drawn;
         return TG_OK;
     }
-    drawing d = { .s = s,
-                  .o = o,
-                  .logits = s->logits,
-                  .V = (size_t)s->model->layout.config.vocab,
-                  .recent = recent };
+    tg_drawing d = { .s = s,
+                     .o = o,
+                     .logits = s->logits,
+                     .V = (size_t)s->model->layout.config.vocab,
+                     .recent = recent };
     tg_status status = TG_OK;
     if (processed) {
         rt.repeat_penalty = 1; /* processing has done it, before what must come after it */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * logits.c - the functions of logits.h, in double over a fixed order.
+ * logits.c - the functions of logits.h, in double over a fixed order; those of a link of the chain
+ * of samplers are in its file (samplers/).
  *
  * A token must be the same on every machine, so sums run over ids in their order, on one thread,
  * and exp and log are the project's own (base/math.h), not a C library's. What a float may be
@@ -10,115 +11,30 @@
 #include "engine/logits.h"
 
 #include "base/math.h"
-#include "base/sort.h"
 #include "base/str.h"
-#include "ops/sample/candidate.h"
 
-/* A logit as the sampler sees it. */
-static double value(float x) { return (double)tg_candidate(x); }
+/* ----------------------------------------------------------------------------------- n best */
 
-/* ------------------------------------------------------------------------- bias and penalties */
-
-tg_status tg_logits_check_bias(tg_ctx *ctx, const tg_logit_bias *bias, size_t n, size_t V) {
-    for (size_t i = 0; i < n; i++) {
-        if (bias[i].id < 0 || (size_t)bias[i].id >= V) {
-            return tg_fail(ctx, TG_E_RANGE, "logit bias: want an id in [0,%zu), have %ld", V,
-                           (long)bias[i].id);
-        }
-        /* So put that a NaN is refused, too. -inf is a ban; +inf would make all others impossible.
-         */
-        if (!(bias[i].bias <= (double)FLT_MAX)) {
-            return tg_fail(ctx, TG_E_ARG, "logit bias of %ld: want a number or -inf, have %g",
-                           (long)bias[i].id, bias[i].bias);
-        }
-    }
-    return TG_OK;
-}
-
-void tg_logits_bias(float *logits, const tg_logit_bias *bias, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        logits[bias[i].id] = tg_candidate_of(value(logits[bias[i].id]) + bias[i].bias);
-    }
-}
-
-/*
- * Each id once, at its first place in recent [n], by how often it is there: an id that was
- * penalized at each place would pay `repeat` and `presence` several times. n is a window of some
- * tens, so that looking through it for each of its ids costs less than a table of V counts would.
- */
-void tg_logits_penalize(float *logits, size_t V, const int32_t *recent, size_t n,
-                        const tg_logits_penalties *p) {
-    for (size_t i = 0; i < n; i++) {
-        const int32_t id = recent[i];
-        size_t before = 0, count = 0;
-        for (size_t k = 0; k < n; k++) {
-            before += k < i && recent[k] == id;
-            count += recent[k] == id;
-        }
-        if (before > 0 || id < 0 || (size_t)id >= V) continue;
-        const double less = (double)count * p->frequency + p->presence;
-        logits[id] = tg_candidate_penalized(logits[id], p->repeat, less);
-    }
-}
-
-/* ------------------------------------------------------------------------- typical, n best */
-
-/* -inf where no token is possible. */
-static double largest(const float *logits, size_t V) {
+double tg_logits_largest(const float *logits, size_t V) {
     double most = -TG_INF;
-    for (size_t i = 0; i < V; i++) most = value(logits[i]) > most ? value(logits[i]) : most;
+    for (size_t i = 0; i < V; i++)
+        most = tg_logit_value(logits[i]) > most ? tg_logit_value(logits[i]) : most;
     return most;
-}
-
-/* By distance, and equal ones by id: an order that no sorting algorithm can change. */
-static bool nearer(const void *user, uint32_t a, uint32_t b) {
-    const double *distance = user;
-    return distance[a] < distance[b] || (!(distance[b] < distance[a]) && a < b);
-}
-
-/* One pass for entropy and total together, one for distances, and a sort: the softmax itself is
- * never stored. Logits are shifted by the largest, so that no exp overflows. */
-void tg_logits_typical(float *logits, size_t V, double mass, double temperature, uint32_t *order,
-                       double *distance) {
-    const double max = largest(logits, V);
-    if (!(mass > 0 && mass < 1) || !(temperature > 0) || !tg_isfinite(max)) return;
-    double total = 0, mean = 0; /* of exp(z), and of z under p, where z = (x - max) / T */
-    for (size_t i = 0; i < V; i++) {
-        const double z = (value(logits[i]) - max) / temperature, w = tg_exp(z);
-        if (!(w > 0)) continue;
-        total += w;
-        mean += w * z;
-    }
-    mean /= total; /* ln p = z - ln total and H = ln total - mean, so H + ln p = z - mean */
-    for (size_t i = 0; i < V; i++) {
-        const double z = (value(logits[i]) - max) / temperature;
-        order[i] = (uint32_t)i;
-        distance[i] = tg_exp(z) > 0 ? tg_fabs(z - mean) : TG_INF;
-    }
-    tg_sort_numbers(order, V, nearer, distance);
-    /* Until the mass is reached, the token that reaches it among them. */
-    double sum = 0;
-    size_t kept = 0;
-    while (kept < V && sum < mass * total) {
-        const uint32_t id = order[kept++];
-        sum += tg_exp((value(logits[id]) - max) / temperature);
-    }
-    for (size_t k = kept > 0 ? kept : 1; k < V; k++) logits[order[k]] = (float)-TG_INF;
 }
 
 /* ln sum exp(x); -inf where nothing is possible. */
 static double log_sum(const float *logits, size_t V) {
-    const double max = largest(logits, V);
+    const double max = tg_logits_largest(logits, V);
     double total = 0;
     if (!tg_isfinite(max)) return max;
-    for (size_t i = 0; i < V; i++) total += tg_exp(value(logits[i]) - max);
+    for (size_t i = 0; i < V; i++) total += tg_exp(tg_logit_value(logits[i]) - max);
     return max + tg_log(total);
 }
 
 /* -inf where no token is possible, since there is no distribution that it could be of. */
 double tg_logits_logprob(const float *logits, size_t V, int32_t id) {
     const double sum = log_sum(logits, V);
-    return tg_isfinite(sum) ? value(logits[id]) - sum : -TG_INF;
+    return tg_isfinite(sum) ? tg_logit_value(logits[id]) - sum : -TG_INF;
 }
 
 /* By insertion into a list of n, which is short: nearly all of the V logits are below its last one.
@@ -126,7 +42,7 @@ double tg_logits_logprob(const float *logits, size_t V, int32_t id) {
 size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, double *logprobs) {
     size_t have = 0;
     for (size_t i = 0; i < V && n > 0; i++) {
-        const double x = value(logits[i]);
+        const double x = tg_logit_value(logits[i]);
         if (have == n && !(x > logprobs[n - 1])) continue;
         size_t at = have < n ? have++ : n - 1;
         for (; at > 0 && x > logprobs[at - 1]; at--) {
@@ -141,7 +57,9 @@ size_t tg_logits_best(const float *logits, size_t V, size_t n, int32_t *ids, dou
     return have;
 }
 
-bool tg_logits_possible(const float *logits, size_t V) { return tg_isfinite(largest(logits, V)); }
+bool tg_logits_possible(const float *logits, size_t V) {
+    return tg_isfinite(tg_logits_largest(logits, V));
+}
 
 /* ------------------------------------------------------------------------------------ texts */
 
@@ -171,43 +89,6 @@ tg_status tg_logits_set_texts(tg_ctx *ctx, const char *const *texts, size_t n,
         if (length > out->longest) out->longest = length;
     }
     return TG_OK;
-}
-
-/* Does the text end at byte `end` of tail and piece together, which is within the piece? */
-static bool ends_at(const char *text, size_t n, const char *tail, size_t n_tail, const char *piece,
-                    size_t end) {
-    for (size_t k = 1; k <= n; k++) {
-        char c;
-        if (k <= end) {
-            c = piece[end - k];
-        } else if (k - end <= n_tail) {
-            c = tail[n_tail - (k - end)];
-        } else {
-            return false;
-        }
-        if (c != text[n - k]) return false;
-    }
-    return true;
-}
-
-/* Every byte of a token is tried as the last one of a banned text, which may have begun in the
- * tail. What is banned is never drawn, so nothing that was written has to be taken back. */
-void tg_logits_ban(float *logits, size_t V, const tg_logits_texts *banned, const char *tail,
-                   size_t n_tail, tg_logits_piece_fn piece, const void *user) {
-    for (size_t id = 0; id < V && banned->n > 0; id++) {
-        size_t n_bytes = 0;
-        const char *bytes = piece(user, (int32_t)id, &n_bytes);
-        for (size_t end = 1; bytes && end <= n_bytes; end++) {
-            bool hit = false;
-            for (size_t i = 0; i < banned->n && !hit; i++) {
-                hit = ends_at(banned->text[i].bytes, banned->text[i].n_bytes, tail, n_tail, bytes,
-                              end);
-            }
-            if (!hit) continue;
-            logits[id] = (float)-TG_INF;
-            break;
-        }
-    }
 }
 
 /* How much of the end of what is held is the beginning of a stop: that is held back, since the next

@@ -3,17 +3,20 @@
  * logits.h - what is done to logits before a token is drawn, and what can be asked of them.
  *
  * Each function works on the logits [V] of one position, and is defined for all that they may hold:
- * NaN counts as -inf (impossible), +inf as FLT_MAX. In a draw the order is
- *
- *     bias -> banned texts -> mask -> repeat, frequency and presence penalty -> typical   (draw.c)
- *          -> temperature -> top-k -> top-p -> min-p -> the draw                          (op
- * sample)
+ * NaN counts as -inf (impossible), +inf as FLT_MAX. The order in a draw is that of
+ * samplers/samplers.def.
  */
 #ifndef TG_ENGINE_LOGITS_H
 #define TG_ENGINE_LOGITS_H
 
 #include "base/err.h"
+#include "ops/sample/candidate.h"
 #include "tinygpt.h"
+
+/* A logit as the sampler sees it. */
+static inline double tg_logit_value(float x) { return (double)tg_candidate(x); }
+/* -inf where no token is possible. */
+double tg_logits_largest(const float *logits, size_t V);
 
 /* logits[id] += bias; -inf makes a token impossible. Ids lie in [0, V), biases are no NaN and not
  * +inf: tg_logits_check_bias has seen to it. Of two entries for one token both count. */

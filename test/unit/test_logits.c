@@ -260,6 +260,19 @@ static void in_a_session(void **state) {
     OK(ctx, tg_session_set_bias(s, &(tg_logit_bias) { 'e', 0 }, 1));
     OK(ctx, generate(s, &o, 40, &changed));
     assert_string_equal(changed.text, plain.text);
+    /* Where another link runs, the repeat penalty is the chain's, and as the op's would be. */
+    heard repeated;
+    o.temperature = 0;
+    OK(ctx, generate(s, &o, 40, &repeated));
+    o.repeat_penalty = 3;
+    OK(ctx, generate(s, &o, 40, &changed));
+    assert_string_not_equal(changed.text, repeated.text);
+    repeated = changed;
+    OK(ctx, tg_session_set_bias(s, NULL, 0));
+    OK(ctx, generate(s, &o, 40, &changed));
+    assert_string_equal(changed.text, repeated.text);
+    o = tg_sample_options_default();
+
     OK(ctx, tg_session_set_bias(s, &(tg_logit_bias) { 'e', 50 }, 1));
     OK(ctx, generate(s, &o, 40, &changed));
     for (size_t i = 0; i < changed.n; i++) assert_int_equal(changed.text[i], 'e');
