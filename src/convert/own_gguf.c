@@ -18,17 +18,15 @@
  * writes (gguf_out.c, io/gguf/gguf_writer.c) asks it as any other file. Strings and tables are in
  * its arena, the block is the caller's, and the run's file is closed again.
  *
- * The way back of each key is in model/metadata.c and in the family: what is put here is what is
- * read there.
+ * Keys of sizes are put where they are read: by model/metadata_put.c and by the families.
  */
 #include "convert/own_gguf.h"
 
 #include "io/gguf/gguf_writer.h"
 #include "io/hf/hf.h"
-#include "io/run/meta.h"
 #include "io/safetensors/safetensors.h"
 #include "load/keys.h"
-#include "model/family.h"
+#include "model/metadata_put.h"
 #include "tok/tok_inside.h"
 
 /* Beginnings of names, with the dot: weight or bias follows. Names of a layer lack theirs
@@ -191,183 +189,21 @@ static tg_gguf_value array(const char *key, tg_gguf_type element, size_t count, 
 
 /* A byte that no text has begins and ends texts: without one, readers would take GPT-2's own
  * number, which lies beyond this vocabulary. */
-enum { N_VALUES = 40, NOT_IN_TEXTS = 0 };
-
-static tg_gguf_value real(const char *key, float x) {
-    return (tg_gguf_value) { .key = key, .type = TG_GGUF_F32, .real = (double)x };
-}
-
-/* Metadata as it is made. Who has no memory for a value notes that, and goes on. */
-typedef struct making {
-    tg_gguf *g;
-    const tg_model_config *c;
-    const char *arch;
-    bool failed;
-} making;
-
-/* "llama.block_count" of "block_count". */
-static const char *keyed(making *k, const char *name) {
-    const char *key = tg_arena_sprintf(&k->g->arena, "%s.%s", k->arch, name);
-    k->failed = k->failed || !key;
-    return key ? key : name;
-}
-
-/* Qwen 3.5's way to say which layers have states; the others' is the list of heads of keys. */
-static bool lists_recurrent(const char *arch) {
-    const struct tg_hf_family *hf = tg_family_find(arch)->hf[0];
-    return hf && hf->recurrent;
-}
-
-/* Layers that are not attention; and how many of a head's pairs turn by time, rows and columns,
- * which llama.cpp wants to know though a text has time alone: a third each, the first ones one
- * more where it does not divide. One array has room for both. The number of values is the
- * answer, as of all put functions. */
-static size_t put_recurrent(making *k, tg_gguf_value *v) {
-    const tg_model_config *c = k->c;
-    const size_t n = (size_t)c->layers, pairs = tg_config_turned(c) / 2;
-    uint8_t *each = tg_arena_array(&k->g->arena, n + 4, 4);
-    k->failed = k->failed || !each;
-    if (!each) return 0;
-    for (size_t i = 0; i < n; i++)
-        tg_put_u32(each + 4 * i, tg_layer_kind_of(c, (int)i) != TG_LAYER_ATTENTION);
-    for (size_t i = 0; i < 4; i++)
-        tg_put_u32(each + 4 * (n + i), i < 3 ? (uint32_t)((pairs + 2 - i) / 3) : 0);
-    v[0] = (tg_gguf_value) { .key = keyed(k, "attention.recurrent_layers"),
-                             .type = TG_GGUF_ARRAY,
-                             .element = TG_GGUF_I32,
-                             .count = n,
-                             .elements = each,
-                             .elements_bytes = 4 * n };
-    v[1] = v[0];
-    v[1].key = keyed(k, "rope.dimension_sections");
-    v[1].count = 4;
-    v[1].elements = each + 4 * n;
-    v[1].elements_bytes = 16;
-    return 2;
-}
-
-/* Heads of keys: one number, or where not all layers have some, one for each, 0 in layers of
- * another kind. */
-static tg_gguf_value kv_heads(making *k) {
-    const tg_model_config *c = k->c;
-    const char *key = keyed(k, "attention.head_count_kv");
-    const size_t n = (size_t)c->layers;
-    const bool list = c->layer_kind[0] && !lists_recurrent(k->arch);
-    uint8_t *each = list ? tg_arena_array(&k->g->arena, n, 4) : NULL;
-    k->failed = k->failed || (list && !each);
-    for (size_t i = 0; each && i < n; i++)
-        tg_put_u32(each + 4 * i,
-                   tg_layer_kind_of(c, (int)i) == TG_LAYER_ATTENTION ? (uint32_t)c->kv_heads : 0);
-    if (!each) return whole(key, c->kv_heads);
-    return (tg_gguf_value) { .key = key,
-                             .type = TG_GGUF_ARRAY,
-                             .element = TG_GGUF_I32,
-                             .count = n,
-                             .elements = each,
-                             .elements_bytes = 4 * n };
-}
-
-/* What families that scale say of it: all four, since a reader's default may be another than 1. */
-static size_t put_scales(making *k, tg_gguf_value *v) {
-    const tg_model_config *c = k->c;
-    v[0] = real(keyed(k, "attention.scale"), c->score_scale);
-    v[1] = real(keyed(k, "embedding_scale"), c->embed_scale);
-    v[2] = real(keyed(k, "residual_scale"), c->residual_scale > 0 ? c->residual_scale : 1);
-    v[3] = real(keyed(k, "logit_scale"), c->logit_scale > 0 ? c->logit_scale : 1);
-    return 4;
-}
-
-/* The width of each expert is stated as feed_forward_length, too. */
-static size_t put_experts(making *k, tg_gguf_value *v) {
-    const tg_model_config *c = k->c;
-    v[0] = whole(keyed(k, "expert_count"), c->experts);
-    v[1] = whole(keyed(k, "expert_used_count"), c->experts_used);
-    v[2] = whole(keyed(k, "expert_feed_forward_length"), c->mlp);
-    v[3] = (tg_gguf_value) { .key = keyed(k, "expert_weights_norm"),
-                             .type = TG_GGUF_BOOL,
-                             .whole = c->experts_weigh == TG_EXPERTS_SUM_TO_1 };
-    return 4;
-}
-
-/* Mamba2 and the gated delta net share these keys. Layers of attention between Mamba2's do not
- * turn, which "finetuned" false says to llama.cpp. */
-static size_t put_states(making *k, tg_gguf_value *v) {
-    const tg_model_config *c = k->c;
-    v[0] = whole(keyed(k, "ssm.conv_kernel"), c->conv_taps);
-    v[1] = whole(keyed(k, "ssm.inner_size"), (int64_t)c->ssm_heads * c->ssm_head_size);
-    v[2] = whole(keyed(k, "ssm.state_size"), c->ssm_state);
-    v[3] = whole(keyed(k, "ssm.time_step_rank"), c->ssm_heads);
-    v[4] = whole(keyed(k, "ssm.group_count"), c->ssm_groups);
-    if (lists_recurrent(k->arch)) return 5 + put_recurrent(k, v + 5);
-    if (tg_family_find(k->arch)->still_every != 1) return 5;
-    v[5] = (tg_gguf_value) { .key = keyed(k, "rope.scaling.finetuned"), .type = TG_GGUF_BOOL };
-    return 6;
-}
-
-/* The rhythm of windows and the base that they turn by, where they are not what the family's reader
- * takes of a file that states none: what it makes of sizes that nobody gave. Gemma 2's reader has a
- * window for such files, too: one as long as the context stands for none. */
-static size_t put_windows(making *k, tg_gguf_value *v) {
-    const tg_model_config *c = k->c;
-    size_t i = 0;
-    tg_model_config usual = *c;
-    usual.window_every = 0;
-    usual.rope_base[1] = usual.rope_factor = 0;
-    if (c->window > 0 || tg_family_find(k->arch)->caps)
-        v[i++] = whole(keyed(k, "attention.sliding_window"), c->window ? c->window : c->ctx);
-    if (c->window == 0 || tg_config_complete(NULL, "", &usual) != TG_OK) return i;
-    if (c->window_every != usual.window_every)
-        v[i++] = whole(keyed(k, "attention.sliding_window_pattern"), c->window_every);
-    if (c->window_every > 0 && c->rope_base[1] != usual.rope_base[1])
-        v[i++] = real(keyed(k, "rope.freq_base_swa"), c->rope_base[1]);
-    return i;
-}
-
-/* At most N_VALUES with what put_head and put_bytes add. The byte GPT goes by GPT-2's keys,
- * which have no heads of keys and no rotary positions. */
-static size_t put_sizes(making *k, tg_gguf_value *v) {
-    const tg_model_config *c = k->c;
-    size_t i = 0;
-    v[i++] = whole(keyed(k, "block_count"), c->layers);
-    v[i++] = whole(keyed(k, "context_length"), c->ctx);
-    v[i++] = whole(keyed(k, "embedding_length"), c->width);
-    v[i++] = whole(keyed(k, "feed_forward_length"), c->mlp);
-    v[i++] = whole(keyed(k, "attention.head_count"), c->heads);
-    if (strcmp(k->arch, "gpt2") == 0) {
-        v[i++] = real(keyed(k, "attention.layer_norm_epsilon"), c->eps);
-        if (c->gelu_erf) v[i++] = text("gpt2.activation", "gelu_erf");
-        return i;
-    }
-    v[i++] = kv_heads(k);
-    if (c->ssm_heads > 0)
-        i += put_states(k, v + i);
-    else if (c->conv_taps > 0)
-        v[i++] = whole(keyed(k, "shortconv.l_cache"), c->conv_taps);
-    if (tg_family_find(k->arch)->scales) i += put_scales(k, v + i);
-    if (c->experts > 0) i += put_experts(k, v + i);
-    v[i++] = whole(keyed(k, "attention.key_length"), c->head_size);
-    v[i++] = whole(keyed(k, "attention.value_length"), c->head_size);
-    v[i++] =
-        whole(keyed(k, "rope.dimension_count"), c->rope_size > 0 ? c->rope_size : c->head_size);
-    v[i++] = real(keyed(k, "attention.layer_norm_rms_epsilon"), c->eps);
-    v[i++] = real(keyed(k, "rope.freq_base"), c->rope_base[0]);
-    i += put_windows(k, v + i);
-    if (tg_family_find(k->arch)->caps) {
-        v[i++] = real(keyed(k, "attn_logit_softcapping"), c->score_cap);
-        v[i++] = real(keyed(k, "final_logit_softcapping"), c->logit_cap);
-    }
-    return i;
-}
+enum { N_VALUES = TG_METADATA_MAX + 10, NOT_IN_TEXTS = 0 };
 
 /* What the model is, but for its vocabulary. */
 static tg_status put_head(tg_gguf *g, const tg_model_config *c, tg_gguf_value *v, size_t *n) {
-    const char *arch = tg_arena_strdup(&g->arena, tg_meta_is_own(c) ? "gpt2" : c->family);
-    if (!arch) return tg_fail_memory(g->ctx, "metadata", 64);
-    making k = { g, c, arch, false };
-    v[0] = text("general.architecture", arch);
+    const tg_family *family = tg_family_of(c);
+    tg_metadata m = { .arena = &g->arena,
+                      .c = c,
+                      .arch = family->gguf ? family->gguf : family->name,
+                      .value = v,
+                      .n = 2 };
+    v[0] = text("general.architecture", m.arch);
     v[1] = text("general.name", "a model of tinygpt");
-    *n = 2 + put_sizes(&k, v + 2);
-    return k.failed ? tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v) : TG_OK;
+    tg_config_put(&m);
+    *n = m.n;
+    return m.failed ? tg_fail_memory(g->ctx, "metadata", N_VALUES * sizeof *v) : TG_OK;
 }
 
 /* The keys of a model that began with a file say all of it; those of a vocabulary alone go
@@ -463,20 +299,18 @@ static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_t
                       (const float *)(const void *)factors->elements, place, &all[(*n)++]);
 }
 
-/* eps and the exact gelu are the byte GPT's by definition, so its files do not state them; GGUF
- * must. */
+/* Files of the byte GPT do not state what it has by definition, and GGUF must: so its sizes are
+ * completed. */
 static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
     const tg_gguf_value *factors[TG_FACTORS] = { NULL };
     tg_gguf_value *values = NULL;
     tg_gguf_tensor *tensors = NULL;
     size_t n_values = 0, n_tensors = 0;
     tg_model_config c = f->config;
-    const bool own = tg_meta_is_own(&c);
-    if (own) {
-        c.eps = 1e-5f;
-        c.gelu_erf = 1;
-    }
-    if (floats) TG_TRY((own ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
+    TG_TRY(tg_config_complete(g->ctx, g->path, &c));
+    const bool renamed = tg_family_of(&c)->gguf;
+    if (floats)
+        TG_TRY((renamed ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
     TG_TRY(f->keys ? put_keys(f, g, &c, &values, &n_values, factors)
                    : put_bytes(g, &c, &values, &n_values));
     for (size_t i = 0; i < TG_FACTORS; i++)

@@ -108,6 +108,7 @@ typedef struct tg_tap {
 } tg_tap;
 
 struct tg_net;
+struct tg_metadata;
 
 /* What an encoder reads: several texts, one behind the other, T tokens together; T is dynamic. */
 typedef struct tg_net_texts {
@@ -122,6 +123,8 @@ enum { TG_FAMILY_CLASSES = 2 };
 typedef struct tg_family {
     const char *name, *doc; /* the name is GGUF's general.architecture, too */
     const char *label;      /* what people call it, short: for lists */
+    const char *gguf;       /* its architecture in GGUF, where its tensors have other names; NULL:
+                               both are the same */
     const tg_want *wants;   /* by GGUF's names */
     size_t n_wants;
     /* transformers' names, sizes and options (io/hf/hf.h), of each class that runs such models;
@@ -151,6 +154,9 @@ typedef struct tg_family {
     /* Sizes that are this family's own, after the common ones were read from a file; NULL: there
      * are no such files. */
     tg_status (*config)(const tg_gguf *g, tg_model_config *c);
+    /* The way back, in the words of metadata_put.h: all keys that follow the heads of queries;
+     * NULL: those of most decoders. */
+    void (*put)(struct tg_metadata *m);
     /* Appends the model and returns the logits [.., V] of tokens [B,T], or with caches those that
      * follow tokens [T] of dynamic rows. */
     tg_value *(*graph)(struct tg_net *n, tg_value *tokens);

@@ -339,6 +339,14 @@ def hostile_lengths():
         damaged(f"{name} with a negative step", bad, ("step", "-1"))
 
 
+def unknown_families():
+    """A run of a family that this program has not: named by whoever reads it, converters too."""
+    expect(train("--family", "llama", "--steps", "1", "--out", "a.tinygpt"), 0, "a run")
+    write("x.tinygpt", with_json(read("a.tinygpt"), lambda t: t.replace(b'"llama"', b'"lhama"')))
+    for command in ("info", "x.tinygpt"), ("convert", "x.tinygpt", "x.gguf"):
+        expect(tinygpt(*command), 2, f"{command[0]} of an unknown family", err="have lhama")
+
+
 def hostile_json():
     """Headers that say what cannot be, in files that are otherwise in order."""
     models()
@@ -498,5 +506,5 @@ def small_stacks_and_memories():
 
 
 main(bad_numbers, sizes_that_do_not_fit, bad_options, a_device_that_is_not_there, short_texts, things_that_are_no_text,
-     odd_texts, cut_files, changed_headers, hostile_lengths, hostile_json, flipped_bits,
+     odd_texts, cut_files, changed_headers, hostile_lengths, unknown_families, hostile_json, flipped_bits,
      a_damaged_file_has_a_predecessor, small_stacks_and_memories)

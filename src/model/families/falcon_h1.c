@@ -23,6 +23,7 @@
  */
 #include "model/families/llama.h"
 #include "model/families/mamba2.h"
+#include "model/metadata_put.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
@@ -46,6 +47,12 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(tg_mamba2_config(g, c, 4096));
     return tg_config_read_scaling(g, c);
+}
+
+static void put(tg_metadata *m) {
+    tg_config_put_kv_heads(m);
+    tg_config_put_states(m);
+    tg_config_put_attention(m);
 }
 
 static const tg_want wants[] = {
@@ -197,5 +204,6 @@ const tg_family tg_family_falcon_h1 = {
     .beside = TG_LAYER_MAMBA2,
     .complete = complete,
     .config = config,
+    .put = put,
     .graph = graph,
 };

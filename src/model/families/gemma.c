@@ -15,6 +15,7 @@
  */
 #include "base/math.h"
 #include "model/families/llama.h"
+#include "model/metadata_put.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
@@ -93,6 +94,13 @@ static tg_status config2(const tg_gguf *g, tg_model_config *c) {
     if (c->score_cap >= 0 && c->logit_cap >= 0) return TG_OK;
     return tg_fail(g->ctx, TG_E_FORMAT, "%s: soft caps: want 0 or more, have %g and %g", g->path,
                    (double)c->score_cap, (double)c->logit_cap);
+}
+
+static void put2(tg_metadata *m) {
+    tg_config_put_kv_heads(m);
+    tg_config_put_attention(m);
+    tg_config_put_float(m, "attn_logit_softcapping", m->c->score_cap);
+    tg_config_put_float(m, "final_logit_softcapping", m->c->logit_cap);
 }
 
 #define WANTS(...)                                                                                 \
@@ -256,5 +264,5 @@ const tg_family tg_family_gemma_embedding = { .name = "gemma-embedding",
                                               .linear_behind = true,
                                               .config = config_embedding,
                                               .encode = encode };
-FAMILY(2, .caps = true);
+FAMILY(2, .caps = true, .put = put2);
 FAMILY(3, .caps = false);

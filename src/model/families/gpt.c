@@ -13,6 +13,7 @@
  * file says otherwise. Matrices of tinygpt lie as [in,out] (y = x W), in memory and in files alike.
  */
 #include "io/hf/hf.h"
+#include "model/metadata_put.h"
 #include "model/net.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
@@ -68,6 +69,13 @@ static const tg_want tinygpt[] = {
     { "blocks.%d.mlp.fc_out.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, OF("ffn_down.bias") },
 };
 
+/* Heads of keys and rotary positions there are none. The second key is ours: nobody else's files
+ * have the exact gelu. */
+static void put(tg_metadata *m) {
+    tg_config_put_float(m, "attention.layer_norm_epsilon", m->c->eps);
+    if (m->c->gelu_erf) tg_config_put_text(m, "activation", "gelu_erf");
+}
+
 static void complete_tinygpt(tg_model_config *c) { c->tied = c->gelu_erf = 1; }
 
 const tg_family tg_family_tinygpt = {
@@ -78,12 +86,13 @@ const tg_family tg_family_tinygpt = {
     .n_wants = sizeof tinygpt / sizeof tinygpt[0],
     .fresh = true,
     .bytes = true,
+    .gguf = "gpt2",
+    .put = put,
     .complete = complete_tinygpt,
     .check = tg_gpt_config_check,
     .graph = graph,
 };
 
-/* The key is ours: nobody else's files have the exact gelu. */
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     tg_gguf_string activation = { "", 0 };
@@ -174,5 +183,6 @@ const tg_family tg_family_gpt2 = {
     .hf = { &hf },
     .fresh = true,
     .config = config,
+    .put = put,
     .graph = graph,
 };

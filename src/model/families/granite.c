@@ -19,6 +19,7 @@
 #include "model/families/granite.h"
 #include "model/families/llama.h"
 #include "model/families/mamba2.h"
+#include "model/metadata_put.h"
 
 /* One loop for both kinds of layers: a kind decides what stands between the two products of the
  * mixer, and which tensors these are. n->layer is what the words of net.h go by. */
@@ -60,6 +61,14 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     if (turns && turns->type == TG_GGUF_BOOL && turns->whole == 0) return TG_OK;
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: %s: want false: attention without positions",
                    g->path, key);
+}
+
+static void put(tg_metadata *m) {
+    tg_config_put_kv_heads(m);
+    tg_config_put_states(m);
+    tg_config_put_bool(m, "rope.scaling.finetuned", false);
+    tg_config_put_scales(m);
+    tg_config_put_attention(m);
 }
 
 #define ATTENTION TG_WANT_IN_ATTENTION
@@ -202,5 +211,6 @@ const tg_family tg_family_granitehybrid = {
     .still_every = 1,
     .complete = complete,
     .config = config,
+    .put = put,
     .graph = graph,
 };

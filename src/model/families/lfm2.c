@@ -12,6 +12,7 @@
  * The final norm is named after the embedding. Facts: transformers' modeling_lfm2.
  */
 #include "model/families/llama.h"
+#include "model/metadata_put.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
@@ -38,6 +39,12 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
                            &c->conv_taps));
     if (c->conv_taps == 0) return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s is missing", g->path, key);
     return tg_config_read_scaling(g, c);
+}
+
+static void put(tg_metadata *m) {
+    tg_config_put_kv_heads(m);
+    tg_config_put_int(m, "shortconv.l_cache", m->c->conv_taps);
+    tg_config_put_attention(m);
 }
 
 #define ATTENTION TG_WANT_IN_ATTENTION
@@ -163,5 +170,6 @@ const tg_family tg_family_lfm2 = {
     .attention_every = 3,
     .complete = complete,
     .config = config,
+    .put = put,
     .graph = graph,
 };

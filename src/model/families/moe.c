@@ -18,6 +18,7 @@
  */
 #include "model/families/granite.h"
 #include "model/families/llama.h"
+#include "model/metadata_put.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
@@ -47,6 +48,18 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     c->experts_weigh = sums ? TG_EXPERTS_SUM_TO_1 : TG_EXPERTS_SHARES;
     if (f->scales) TG_TRY(tg_config_read_scales(g, c));
     return tg_config_read_scaling(g, c);
+}
+
+/* The width of each expert is stated as feed_forward_length, too. */
+static void put(tg_metadata *m) {
+    const tg_model_config *c = m->c;
+    tg_config_put_kv_heads(m);
+    if (tg_family_of(c)->scales) tg_config_put_scales(m);
+    tg_config_put_int(m, "expert_count", c->experts);
+    tg_config_put_int(m, "expert_used_count", c->experts_used);
+    tg_config_put_int(m, "expert_feed_forward_length", c->mlp);
+    tg_config_put_bool(m, "expert_weights_norm", c->experts_weigh == TG_EXPERTS_SUM_TO_1);
+    tg_config_put_attention(m);
 }
 
 #define QKV "blk.%d.attn_qkv.weight"
@@ -201,6 +214,7 @@ static void write_granite(tg_json_writer *w, const tg_gguf *g) {
                                        .fresh = true,                                              \
                                        .complete = complete,                                       \
                                        .config = config,                                           \
+                                       .put = put,                                                 \
                                        .graph = graph,                                             \
                                        __VA_ARGS__ }
 HF(qwen3moe, "qwen3_moe", "Qwen3MoeForCausalLM", 1e-6, block, sizes_of_qwen, .write = write_qwen);

@@ -18,6 +18,7 @@
  * out. Facts: transformers' modeling_qwen3_5 and llama.cpp's converter.
  */
 #include "model/families/llama.h"
+#include "model/metadata_put.h"
 
 static tg_value *graph(tg_net *n, tg_value *tokens) {
     tg_value *x = tg_net_tap(n, TG_SITE_STREAM, tg_net_embed(n, tokens, "token_embd"));
@@ -82,6 +83,23 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
                        (int)c->conv_taps);
     tg_gguf_find(g, tg_config_key(c, "rope.dimension_sections", key)); /* a text has time alone */
     return tg_config_read_scaling(g, c);
+}
+
+/* Layers that are not attention; and how many of a head's pairs turn by time, rows and columns,
+ * which llama.cpp wants to know though a text has time alone: a third each, the first ones one more
+ * where it does not divide. */
+static void put(tg_metadata *m) {
+    const tg_model_config *c = m->c;
+    const size_t pairs = tg_config_turned(c) / 2;
+    tg_config_put_int(m, "attention.head_count_kv", c->kv_heads);
+    tg_config_put_states(m);
+    uint8_t *each = tg_config_put_list(m, "attention.recurrent_layers", (size_t)c->layers);
+    for (int i = 0; each && i < c->layers; i++)
+        tg_put_u32(each + 4 * i, tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION);
+    each = tg_config_put_list(m, "rope.dimension_sections", 4);
+    for (size_t i = 0; each && i < 4; i++)
+        tg_put_u32(each + 4 * i, i < 3 ? (uint32_t)((pairs + 2 - i) / 3) : 0);
+    tg_config_put_attention(m);
 }
 
 #define ATTENTION TG_WANT_IN_ATTENTION
@@ -248,5 +266,6 @@ const tg_family tg_family_qwen35 = {
     .partial = true,
     .complete = complete,
     .config = config,
+    .put = put,
     .graph = graph,
 };
