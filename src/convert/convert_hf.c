@@ -174,13 +174,11 @@ static tg_status fill_config(tg_conversion *c, const tg_hf_family *family, tg_bu
     return tg_hf_put_config(&c->g, family, c->type, text);
 }
 
-/* Not MLX's, which speaks of quantised weights, nor one whose numbers are in the weights by now. */
+/* Not one that speaks of quantised weights, nor one whose numbers are in the weights by now. */
 static tg_status write_config(tg_conversion *c, const tg_hf_family *family) {
-    bool others = false, done = false;
-    for (size_t i = 0; i < c->g.n_tensors; i++) {
-        const tg_gguf_place *p = c->g.tensors[i].place;
-        others = others || (p && (p->bits || p->times));
-    }
+    bool others = c->g.method, done = false;
+    for (size_t i = 0; i < c->g.n_tensors; i++)
+        others = others || (c->g.tensors[i].place && c->g.tensors[i].place->times);
     if (!others) TG_TRY(copy_own(c, "config.json", &done));
     if (done) return TG_OK;
     return write_text(c, family, "config.json", fill_config);

@@ -207,6 +207,8 @@ static void put_lines(const tg_model_file *f, const tg_meta *meta, tg_buf *out) 
                       (int)c->experts, (int)c->experts_used, tg_config_active_params(c));
     tg_buf_printf(out, "parameters  %" PRIu64 ", stored as\n", f->table.elems);
     put_types(f, out);
+    if (g->method)
+        tg_buf_printf(out, "  of        %s, whose matrices are read as these\n", g->method);
     if (f->run && !f->keys) tg_buf_puts(out, "tokenizer   bytes\n");
     if (g->tokenizer_json) tg_buf_puts(out, "tokenizer   tokenizer.json\n");
     put_text(g, "tokenizer.ggml.model", "tokenizer   ", out);
@@ -364,6 +366,7 @@ static void put_model(tg_json_writer *w, const tg_model_file *f) {
         put_number(w, "active_params", (int64_t)tg_config_active_params(c));
     }
     put_literal(w, "dtype", tg_model_file_dtype(f));
+    if (g->method) put_literal(w, "quantization", g->method);
     put_number(w, "weight_bytes", (int64_t)f->table.bytes);
     put_caches(w, c);
 }

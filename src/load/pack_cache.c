@@ -28,17 +28,33 @@ static bool add_file(tg_sha256 *sha, const tg_reader *r) {
     return stamp[1] != 0;
 }
 
+/* All files of a place: the tensor's, those of its parts, and those of its experts, which are
+ * thousands in a few files. */
+static bool add_place(tg_sha256 *sha, const tg_gguf_tensor *t) {
+    const tg_gguf_place *p = t->place;
+    bool told = true;
+    const tg_os_file *last = NULL;
+    for (uint64_t e = 0; told && p->experts && e < t->dim[2]; e++) {
+        const tg_gguf_place *of = p->experts[e].place;
+        if (of->reader.file && of->reader.file == last) continue;
+        last = of->reader.file;
+        told = add_place(sha, &p->experts[e]);
+    }
+    for (size_t i = 0; told && p->form && i < TG_GGUF_PARTS; i++)
+        if (p->part[i].rows) told = add_file(sha, &p->part[i].reader);
+    return told && add_file(sha, &p->reader);
+}
+
 static bool add_tensor(tg_sha256 *sha, const tg_gguf *g, const tg_tensor *t) {
     const tg_gguf_place *p = t->source->place;
     tg_sha256_update(sha, t->name, strlen(t->name) + 1);
     const uint64_t numbers[] = {
         t->source->type,          t->type.dim[0], t->type.dim[1],    t->type.layout,
         (uint64_t)t->type.n_dims, t->pairs,       t->offset_bytes,   t->bytes,
-        p && p->turned,           p && p->bits,   t->source->offset, g->heads_plain
+        p && p->turned,           p && p->form,   t->source->offset, g->heads_plain
     };
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) add_number(sha, numbers[i]);
-    if (p && p->bits && !(add_file(sha, &p->scales) && add_file(sha, &p->biases))) return false;
-    return add_file(sha, p ? &p->reader : &g->reader);
+    return p ? add_place(sha, t->source) : add_file(sha, &g->reader);
 }
 
 /* The layouts by their sizes; a change that keeps these is a change of the magic. */

@@ -22,12 +22,13 @@
 
 /*
  * Of a file, about so many bytes are a piece: read, they are to stay in the second cache beside
- * what becomes of them; mapped, to be worth a call of the system's. Pieces that go into the same
- * huge page are a run, which one worker packs: were it zeroed at the first touch of two, each would
- * do it. Maps are dropped once so many bytes were packed.
+ * what becomes of them; mapped, or where rows lie apart, to be worth calls of the system's. Pieces
+ * that go into the same huge page are a run, which one worker packs: were it zeroed at the first
+ * touch of two, each would do it. Maps are dropped once so many bytes were packed.
  */
 enum {
     READ_BYTES = 64 << 10,
+    APART_BYTES = 2 << 20,
     MAPPED_BYTES = 512 << 10,
     RUN_BYTES = TG_OS_HUGE_BYTES,
     DROP_BYTES = 16 << 20
@@ -166,7 +167,11 @@ static size_t groups_of_piece(const tg_tensor *t, size_t first, bool mapped) {
     if (t->pairs) return left;
     const size_t each = group_bytes_of(t);
     const size_t room = (RUN_BYTES - offset_of(t, first) % RUN_BYTES + each - 1) / each;
-    size_t n = (mapped ? MAPPED_BYTES : READ_BYTES) / (row_bytes_of(t) * TG_PACK_ROWS);
+    const tg_gguf_form *form = tg_gguf_form_of(t->source);
+    const size_t bytes = mapped                     ? MAPPED_BYTES
+                         : form && form->by_columns ? APART_BYTES
+                                                    : READ_BYTES;
+    size_t n = bytes / (row_bytes_of(t) * TG_PACK_ROWS);
     if (n > room) n = room;
     return n < 1 ? 1 : n < left ? n : left;
 }
@@ -298,6 +303,24 @@ static tg_status load_floats(tg_context *ctx, tg_model *m) {
 /* ---------------------------------------------------------------------------------------- loading
  */
 
+/* Where no type of ours holds what a method of quantisation stores, matrices are floats, which are
+ * more bytes than the file has. */
+static void tell_floats(tg_context *ctx, const tg_model *m) {
+    const char *type = NULL;
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < m->table.n_tensors; i++) {
+        const tg_tensor *t = &m->table.tensors[i];
+        const tg_dtype_desc *d = &tg_dtype_table[t->source->type];
+        if (!tg_gguf_form_of(t->source) || d->cols > 1) continue;
+        type = d->label;
+        bytes += t->source->bytes;
+    }
+    if (type)
+        tg_say(&ctx->err, TG_LOG_WARNING,
+               "%s: weights of %s are read as %s, each rounded once: %.1f MB of memory",
+               m->file.path, m->file.method, type, (double)bytes / 1e6);
+}
+
 static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
@@ -310,6 +333,7 @@ static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
     m->dtype = tg_dtype_table[tg_tensors_type(&m->table)].label;
     m->n_params = m->table.elems;
     m->weight_bytes = m->table.bytes;
+    tell_floats(ctx, m);
     TG_TRY(tg_file_maps_begin(m));
     m->open_ms = tg_time_ms() - start;
     TG_TRY(begin_packer(ctx, m));

@@ -106,8 +106,10 @@ static void configurations(void **state) {
         { "\"vocab_size\": 48", "\"vocab_size\": 49", TG_E_SHAPE, "vocab_size: want 48" },
         { "\"tie_word_embeddings\": true", "\"tie_word_embeddings\": false", TG_E_FORMAT,
           "lm_head.weight: want it" },
-        { "\"use_cache\": true", "\"quantization_config\": {\"quant_method\": \"gptq\"}",
-          TG_E_UNSUPPORTED, "quantization: want MLX's affine one, have gptq" },
+        { "\"use_cache\": true", "\"quantization_config\": {\"quant_method\": \"aqlm\"}",
+          TG_E_UNSUPPORTED,
+          "quantization: want MLX's, fp8, gptq, awq, bitsandbytes, fbgemm_fp8, "
+          "compressed-tensors, modelopt, have aqlm" },
         { "{\n", "[{\n", TG_E_FORMAT, "config.json" },
         { "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 3", TG_E_SHAPE,
           "blk.2.attn_norm.weight: missing" },
@@ -137,7 +139,7 @@ static void tensors(void **state) {
     assert_null(strstr(why, "of no use"));
     assert_int_equal(open_folder("\"dtype\":\"F16\"", "\"dtype\":\"I16\"", true, why),
                      TG_E_UNSUPPORTED);
-    assert_non_null(strstr(why, "want F32, F16, BF16, or U32 as MLX has it, have I16"));
+    assert_non_null(strstr(why, "or what quantization of config.json says (none), have I16"));
     assert_int_equal(open_folder("[0,3072]", "[0,3070]", true, why), TG_E_FORMAT);
     assert_int_equal(open_folder("[0,3072]", "[0,9999999999]", true, why), TG_E_FORMAT);
 }

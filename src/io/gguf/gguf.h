@@ -65,12 +65,6 @@ typedef struct tg_gguf_value {
     size_t elements_bytes;
 } tg_gguf_value;
 
-/* Where the matrix of one expert begins. */
-typedef struct tg_gguf_expert {
-    tg_reader reader;
-    uint64_t offset;
-} tg_gguf_expert;
-
 /* Rows up to `end`, behind those of the entry before, are multiplied with `by`. */
 typedef struct tg_gguf_times {
     uint64_t end; /* UINT64_MAX ends a list */
@@ -83,19 +77,42 @@ typedef struct tg_gguf_times {
  *   times     what GGUF has multiplied with numbers of config.json (Falcon-H1), as f32
  *   turned    as [columns, rows], the way of GPT-2's linear layers
  *   plus_one  a vector of gains that are 1 + w (Gemma's norms), as f32
- *   affine    MLX: w = q * scale + bias, q of 4 or 8 bits, eight or four of them in a u32 from the
- *             low end up, scale and bias one each for a group of columns
+ *   form      quantised in another way than GGUF's (io/hf/hf_quant.h): rows are made of several
+ *             parts of the file
  */
+struct tg_gguf_tensor;
+
+/* How rows of such a tensor are read: as tg_gguf_read_rows_into. by_columns: they lie apart, and
+ * many at once cost less. */
+typedef struct tg_gguf_form {
+    size_t (*scratch_bytes)(const struct tg_gguf_tensor *t, uint64_t n);
+    tg_status (*read)(tg_ctx *ctx, const struct tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                      uint8_t *out, uint8_t *scratch);
+    bool by_columns;
+} tg_gguf_form;
+
+/* What lies elsewhere in the files: scales, zero points. No rows: there is none. */
+typedef struct tg_gguf_part {
+    tg_reader reader;
+    uint64_t offset, rows, cols;
+    uint32_t n_dims;
+    tg_dtype type;
+} tg_gguf_part;
+enum { TG_GGUF_PARTS = 3 };
+
 typedef struct tg_gguf_place {
     tg_reader reader;
-    const tg_gguf_expert *experts; /* [dim[2]] where the matrix of each begins; NULL: they follow
-                                      each other */
-    const tg_gguf_times *times;    /* NULL: none */
+    const struct tg_gguf_tensor *experts; /* [dim[2]] the matrix of each; NULL: they follow each
+                                             other */
+    const tg_gguf_times *times;           /* NULL: none */
     bool turned, plus_one;
-    tg_dtype stored_type; /* of what becomes f32; of scales and biases */
-    tg_reader scales, biases;
-    uint64_t scales_offset, biases_offset;
-    uint32_t bits, group; /* bits 0: not affine */
+    tg_dtype stored_type; /* of what becomes f32 */
+    const tg_gguf_form *form;
+    tg_gguf_part part[TG_GGUF_PARTS];
+    uint32_t bits, group, group_rows; /* of a form: of a q; columns and rows with one scale */
+    uint32_t zero_more;               /* is added to zero points */
+    bool across;                      /* a word has q of several rows */
+    const float *values;              /* what q stand for; in the arena */
 } tg_gguf_place;
 
 typedef struct tg_gguf_tensor {
@@ -131,6 +148,7 @@ typedef struct tg_gguf {
     size_t n_files;
     struct tg_gguf *others;     /* [n_files - 1] of a split model */
     struct tg_hf *hf;           /* of a folder of safetensors; NULL: GGUF */
+    const char *method;         /* in which that was quantised ("gptq"); NULL: none, or GGUF's */
     bool heads_plain;           /* Llama's rows of queries and keys are not paired (rope.c) */
     const char *tokenizer_json; /* [tokenizer_bytes], in place of tokenizer.ggml..; or NULL */
     size_t tokenizer_bytes;
@@ -157,6 +175,13 @@ tg_status tg_gguf_open_others(tg_gguf *g);
  * arena, and want tg_gguf_set_tables. */
 tg_status tg_gguf_read_values(tg_gguf *g, const tg_reader *r, tg_gguf_value **out, size_t *n);
 
+/* Bytes at a place of a reader, and n elements of a part of t as floats, through stored [n of its
+ * type]: for forms, on any thread. */
+tg_status tg_gguf_read_at(tg_ctx *ctx, const tg_reader *r, const tg_gguf_tensor *t, uint64_t offset,
+                          void *out, size_t n_bytes);
+tg_status tg_gguf_read_part(tg_ctx *ctx, const tg_gguf_tensor *t, const tg_gguf_part *part,
+                            uint64_t first, size_t n, uint8_t *stored, float *out);
+
 /* The open file that has a tensor row by row, in the bytes of its type, from t->offset on; NULL:
  * they lie otherwise, or in memory. */
 const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t);
@@ -179,6 +204,8 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
                                  uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch);
 size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n);
+/* The form of a tensor, or of its experts; NULL: it has none. */
+const tg_gguf_form *tg_gguf_form_of(const tg_gguf_tensor *t);
 /* All of a tensor as floats: out [elems], through a buffer [t->bytes]. */
 tg_status tg_gguf_read_floats(const tg_gguf *g, const tg_gguf_tensor *t, uint8_t *buffer,
                               float *out);

@@ -8,11 +8,19 @@
 static uint64_t row_bytes_of(const tg_gguf_tensor *t) { return t->bytes / (t->elems / t->dim[0]); }
 
 /* A reader may be used by several threads once each has errors of its own. */
-static tg_status read_at(tg_ctx *ctx, const tg_reader *r, const tg_gguf_tensor *t, uint64_t offset,
-                         void *out, size_t n_bytes) {
+tg_status tg_gguf_read_at(tg_ctx *ctx, const tg_reader *r, const tg_gguf_tensor *t, uint64_t offset,
+                          void *out, size_t n_bytes) {
     tg_reader own = *r;
     own.ctx = ctx;
     return tg_read_at(&own, offset, t->name, out, n_bytes);
+}
+
+tg_status tg_gguf_read_part(tg_ctx *ctx, const tg_gguf_tensor *t, const tg_gguf_part *part,
+                            uint64_t first, size_t n, uint8_t *stored, float *out) {
+    const size_t each = tg_dtype_table[part->type].bytes;
+    TG_TRY(tg_gguf_read_at(ctx, &part->reader, t, part->offset + first * each, stored, n * each));
+    tg_block_to_f32_n(part->type, out, stored, n);
+    return TG_OK;
 }
 
 /* Column by column of the file: each has the wanted elements of one place in all rows.
@@ -22,66 +30,10 @@ static tg_status read_turned(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t firs
     const size_t each = tg_dtype_table[t->type].bytes;
     const uint64_t rows = t->elems / t->dim[0], cols = t->dim[0];
     for (uint64_t c = 0; c < cols; c++) {
-        TG_TRY(read_at(ctx, &t->place->reader, t, t->offset + (c * rows + first) * each, piece,
-                       (size_t)n * each));
+        TG_TRY(tg_gguf_read_at(ctx, &t->place->reader, t, t->offset + (c * rows + first) * each,
+                               piece, (size_t)n * each));
         for (uint64_t r = 0; r < n; r++)
             memcpy(out + (r * cols + c) * each, piece + r * each, each);
-    }
-    return TG_OK;
-}
-
-static void put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
-
-/* One row: q, scales and biases as MLX has them, to blocks of ours (blocks.h). q of eight bits gets
- * a sign. */
-static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const float *scales,
-                           const float *biases, uint8_t *out) {
-    const tg_gguf_place *p = t->place;
-    for (uint64_t k = 0; k < t->dim[0]; k += 32, out += tg_dtype_table[t->type].bytes) {
-        const float scale = scales[k / p->group], bias = biases[k / p->group];
-        const uint8_t *from = q + k * p->bits / 8;
-        put_f32(out, scale);
-        if (p->bits == 8) {
-            put_f32(out + 4, bias + 128 * scale);
-            for (int i = 0; i < 32; i++) out[8 + i] = (uint8_t)(from[i] ^ 128);
-            continue;
-        }
-        put_f32(out + 4, bias + 8 * scale);
-        for (int i = 0; i < 16; i++) {
-            const int low = from[i / 2] >> (i % 2 * 4) & 15;
-            const int high = from[8 + i / 2] >> (i % 2 * 4) & 15;
-            out[8 + i] = (uint8_t)(low | high << 4);
-        }
-    }
-}
-
-/* Bytes of a row as it is stored: its q, and its scales or biases. */
-static size_t q_bytes_of(const tg_gguf_tensor *t) {
-    return (size_t)(t->dim[0] * t->place->bits / 8);
-}
-
-static size_t groups_of(const tg_gguf_tensor *t) { return (size_t)(t->dim[0] / t->place->group); }
-
-static size_t scale_bytes_of(const tg_gguf_tensor *t) {
-    return groups_of(t) * tg_dtype_table[t->place->stored_type].bytes;
-}
-
-/* scratch: scales and biases [groups] each, then bytes as they are stored. */
-static tg_status read_affine(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
-                             uint8_t *out, uint8_t *scratch) {
-    const tg_gguf_place *p = t->place;
-    const size_t groups = groups_of(t), q_bytes = q_bytes_of(t), scale_bytes = scale_bytes_of(t);
-    float *scales = (float *)(void *)scratch, *biases = scales + groups;
-    uint8_t *stored = (uint8_t *)(biases + groups), *q = stored + scale_bytes;
-    for (uint64_t r = first; r < first + n; r++) {
-        TG_TRY(
-            read_at(ctx, &p->scales, t, p->scales_offset + r * scale_bytes, stored, scale_bytes));
-        tg_block_to_f32_n(p->stored_type, scales, stored, groups);
-        TG_TRY(
-            read_at(ctx, &p->biases, t, p->biases_offset + r * scale_bytes, stored, scale_bytes));
-        tg_block_to_f32_n(p->stored_type, biases, stored, groups);
-        TG_TRY(read_at(ctx, &p->reader, t, t->offset + r * q_bytes, q, q_bytes));
-        convert_affine(t, q, scales, biases, out + (r - first) * row_bytes_of(t));
     }
     return TG_OK;
 }
@@ -96,7 +48,7 @@ static tg_status read_changed(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t fir
     float *row = (float *)(void *)scratch;
     uint8_t *from = (uint8_t *)(row + cols);
     for (uint64_t r = first; r < first + n; r++, out += 4 * cols) {
-        TG_TRY(read_at(ctx, &p->reader, t, t->offset + r * bytes, from, bytes));
+        TG_TRY(tg_gguf_read_at(ctx, &p->reader, t, t->offset + r * bytes, from, bytes));
         tg_block_to_f32_n(p->stored_type, row, from, cols);
         while (times && r >= times->end) times++;
         for (size_t i = 0; times && i < cols; i++) row[i] *= times->by;
@@ -110,13 +62,13 @@ static tg_status read_changed(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t fir
 static bool is_changed(const tg_gguf_place *p) { return p->plus_one || p->times; }
 
 /* Rows of one expert after the other. */
-static tg_status read_experts(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
-                              uint8_t *out) {
+static tg_status read_experts(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
+                              uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch) {
     const uint64_t bytes = row_bytes_of(t), rows = t->dim[1];
     while (n > 0) {
-        const tg_gguf_expert *e = &t->place->experts[first / rows];
         const uint64_t at = first % rows, here = rows - at < n ? rows - at : n;
-        TG_TRY(read_at(ctx, &e->reader, t, e->offset + at * bytes, out, (size_t)(here * bytes)));
+        TG_TRY(tg_gguf_read_rows_into(ctx, g, &t->place->experts[first / rows], at, here, out,
+                                      scratch));
         out += here * bytes;
         first += here;
         n -= here;
@@ -124,9 +76,15 @@ static tg_status read_experts(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t fir
     return TG_OK;
 }
 
+const tg_gguf_form *tg_gguf_form_of(const tg_gguf_tensor *t) {
+    const tg_gguf_place *p = t->place;
+    return !p ? NULL : p->experts ? p->experts[0].place->form : p->form;
+}
+
 size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
     const tg_gguf_place *p = t->place;
-    if (p && p->bits) return 2 * groups_of(t) * sizeof(float) + scale_bytes_of(t) + q_bytes_of(t);
+    if (p && p->experts) return tg_gguf_scratch_bytes(p->experts, n);
+    if (p && p->form) return p->form->scratch_bytes(t, n);
     if (p && p->turned) return (size_t)n * tg_dtype_table[t->type].bytes;
     if (p && is_changed(p))
         return (size_t)t->dim[0] * (sizeof(float) + tg_dtype_table[p->stored_type].bytes);
@@ -136,13 +94,13 @@ size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
 tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
                                  uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch) {
     const tg_gguf_place *p = t->place;
-    if (p && p->bits) return read_affine(ctx, t, first, n, out, scratch);
+    if (p && p->experts) return read_experts(ctx, g, t, first, n, out, scratch);
+    if (p && p->form) return p->form->read(ctx, t, first, n, out, scratch);
     if (p && p->turned) return read_turned(ctx, t, first, n, out, scratch);
     if (p && is_changed(p)) return read_changed(ctx, t, first, n, out, scratch);
-    if (p && p->experts) return read_experts(ctx, t, first, n, out);
     const uint64_t bytes = row_bytes_of(t);
-    return read_at(ctx, p ? &p->reader : &g->reader, t, t->offset + first * bytes, out,
-                   (size_t)(n * bytes));
+    return tg_gguf_read_at(ctx, p ? &p->reader : &g->reader, t, t->offset + first * bytes, out,
+                           (size_t)(n * bytes));
 }
 
 tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
@@ -157,7 +115,7 @@ tg_status tg_gguf_read_rows(const tg_gguf *g, const tg_gguf_tensor *t, uint64_t 
 
 const tg_os_file *tg_gguf_lies_in_rows(const tg_gguf *g, const tg_gguf_tensor *t) {
     const tg_gguf_place *p = t->place;
-    if (p && (p->turned || is_changed(p) || p->bits || p->experts)) return NULL;
+    if (p && (p->turned || is_changed(p) || p->form || p->experts)) return NULL;
     const tg_os_file *file = (p ? &p->reader : &g->reader)->file;
     return file && tg_os_file_can_be_mapped(file) ? file : NULL;
 }

@@ -8,7 +8,7 @@
  *                templates and embeddings, all under GGUF's keys
  *     files      model.safetensors, or all files of the index: their headers, and a reader of each
  *     tensors    each stored tensor gets GGUF's name, shape and type, and a place (gguf.h): where
- *                it lies and how, turned, in halves, of one expert, quantised by MLX
+ *                it lies and how, turned, in halves, of one expert, quantised (hf_quant.h)
  *
  * One stored tensor may become two of GGUF (HALVES), and many may become one (EXPERTS). Bytes are
  * put right as they are read (gguf_rows.c), so nothing is converted that is not used.
@@ -21,7 +21,7 @@
  * All strings and tables lie in the arena of the tg_gguf. The files are of tg_hf, which
  * tg_gguf_close closes. Begin with open_all, near the end; hf_writer.c is the way back.
  */
-#include "io/hf/hf.h"
+#include "io/hf/hf_quant.h"
 
 #include "io/tgpt/tgpt_v3_gguf.h"
 
@@ -41,11 +41,9 @@ typedef struct opening {
     bool tied;
     bool twice; /* the embedding is the head, too, but is multiplied with other numbers there */
     tg_hf_embedding around; /* how texts become vectors */
-    uint32_t group;         /* of MLX's weights; 0: there are none */
-    uint64_t experts;       /* of a layer; 0: there are none */
-    tg_st_head *heads;
-    tg_reader *readers; /* [n_heads], of the same files */
-    size_t n_heads;
+    tg_hf_quant quant;
+    uint64_t experts; /* of a layer; 0: there are none */
+    tg_hf_files files;
     tg_gguf_tensor *tensors;
     size_t n_tensors;
 } opening;
@@ -312,69 +310,6 @@ static bool is_ignored(const opening *o, const char *name) {
     return o->tied && f->head && ends_with(name, "lm_head.weight");
 }
 
-/* F16, BF16 and F32 are GGUF's elements, too; the label of any other type differs from all of
- * them. */
-static bool type_of(const tg_st_tensor *s, tg_dtype *out) {
-    const char *dtype = tg_st_dtypes[s->dtype].name;
-    *out = strcmp(dtype, "F16") == 0 ? TG_F16 : strcmp(dtype, "BF16") == 0 ? TG_BF16 : TG_F32;
-    return strcmp(tg_dtype_table[*out].label, dtype) == 0;
-}
-
-/* Linear in all tensors: it is asked for MLX's matrices and for shared names, which are
- * hundreds. */
-static const tg_st_tensor *find_stored(const opening *o, const char *name, size_t n_name,
-                                       const char *suffix, size_t *file) {
-    for (size_t h = 0; h < o->n_heads; h++)
-        for (size_t i = 0; i < o->heads[h].n; i++) {
-            const tg_st_tensor *s = &o->heads[h].list[i];
-            if (strncmp(s->name, name, n_name) == 0 && strcmp(s->name + n_name, suffix) == 0) {
-                *file = h;
-                return s;
-            }
-        }
-    return NULL;
-}
-
-/*
- * MLX: the matrix of u32, with its scales and biases beside it, perhaps in another file; the
- * size of q follows from the shapes.
- *
- *     weight  u32 [R, cols * bits / 32]      scales, biases  f16, bf16 or f32 [R, cols / group]
- *
- * The u32 have cols/8 of 4 bits, cols/4 of 8. The type becomes one of ours, whose blocks are
- * made as rows are read.
- */
-static tg_status set_affine(opening *o, const tg_st_tensor *s, tg_gguf_tensor *t,
-                            tg_gguf_place *place) {
-    const size_t n = strlen(s->name) - strlen(".weight");
-    size_t a = 0, b = 0;
-    const tg_st_tensor *scales = find_stored(o, s->name, n, ".scales", &a);
-    const tg_st_tensor *biases = find_stored(o, s->name, n, ".biases", &b);
-    tg_dtype type, other;
-    bool fits = o->group && scales && biases && s->n_dims == 2 && scales->n_dims == 2 &&
-                biases->n_dims == 2 && type_of(scales, &type) && type_of(biases, &other) &&
-                type == other && scales->dim[0] == s->dim[0] && biases->dim[0] == s->dim[0] &&
-                scales->dim[1] == biases->dim[1] && scales->dim[1] > 0 &&
-                scales->dim[1] < UINT32_MAX;
-    const uint64_t cols = fits ? scales->dim[1] * o->group : 0;
-    fits = fits && (s->dim[1] * 8 == cols || s->dim[1] * 4 == cols);
-    if (!fits)
-        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: tensor %.80s of U32: want MLX's affine weights of 4 or 8 bits, with "
-                       "their scales and biases, have others",
-                       o->g->path, s->name);
-    place->bits = s->dim[1] * 8 == cols ? 4 : 8;
-    place->group = o->group;
-    place->stored_type = type;
-    place->scales = o->readers[a];
-    place->scales_offset = o->heads[a].data_offset + scales->begin;
-    place->biases = o->readers[b];
-    place->biases_offset = o->heads[b].data_offset + biases->begin;
-    t->type = place->bits == 4 ? TG_MLX4 : TG_MLX8;
-    t->dim[0] = cols;
-    return TG_OK;
-}
-
 /* GGUF has the fastest dimension first, safetensors last. A scalar becomes a vector of one
  * element. channels: [C,1,L] loses the dimension of 1. turned: the file has [in,out], while rows
  * of GGUF are outputs, so its shape is taken as it stands. More than four dimensions are cut
@@ -394,13 +329,13 @@ static void set_shape(const tg_st_tensor *s, bool turned, bool channels, tg_gguf
     }
 }
 
-/* The list is zeros, and a reader without a name is an expert that is still missing
+/* The list is zeros, and a tensor without a place is an expert that is still missing
  * (want_experts). */
-static tg_gguf_expert *new_experts(opening *o, tg_gguf_tensor *t, uint64_t n) {
+static tg_gguf_tensor *new_experts(opening *o, tg_gguf_tensor *t, uint64_t n) {
     tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
-    tg_gguf_expert *list = tg_arena_array(&o->g->arena, (size_t)n, sizeof *list);
+    tg_gguf_tensor *list = tg_arena_array(&o->g->arena, (size_t)n, sizeof *list);
     if (!place || !list) return NULL;
-    *place = *t->place;
+    place->reader = t->place->reader;
     place->experts = list;
     t->place = place;
     return list;
@@ -415,10 +350,16 @@ static tg_status split_experts(opening *o, tg_gguf_tensor *first, tg_gguf_tensor
     const uint64_t n = first->dim[2], each = first->bytes / n;
     for (int half = 0; half < 2; half++) {
         tg_gguf_tensor *t = half ? second : first;
-        tg_gguf_expert *list = new_experts(o, t, n);
+        const tg_gguf_place *stored = t->place;
+        tg_gguf_tensor *list = new_experts(o, t, n);
         if (!list) return tg_fail_memory(o->g->ctx, t->name, (size_t)n * sizeof *list);
         for (uint64_t e = 0; e < n; e++) {
-            list[e].reader = t->place->reader;
+            list[e] = *t;
+            list[e].n_dims = 2;
+            list[e].dim[2] = 1;
+            list[e].elems /= n;
+            list[e].bytes = each;
+            list[e].place = stored;
             list[e].offset = first->offset + (2 * e + (uint64_t)half) * each;
         }
     }
@@ -443,9 +384,9 @@ static tg_status join_expert(opening *o, const tg_st_tensor *s, const tg_hf_name
     const char *at = s->name;
     while (strncmp(at, row->theirs, n) != 0) at++; /* translate() has found it */
     match_expert(row->theirs, at, &number);
-    if (number >= o->experts || t->n_dims != 2 || t->place->bits)
+    if (number >= o->experts || t->n_dims != 2)
         return tg_fail(o->g->ctx, TG_E_FORMAT,
-                       "%s: tensor %.80s: want a matrix of floats of one of %" PRIu64
+                       "%s: tensor %.80s: want a matrix of one of %" PRIu64
                        " experts, have another",
                        o->g->path, s->name, o->experts);
     const tg_gguf_tensor alone = *t;
@@ -464,11 +405,11 @@ static tg_status join_expert(opening *o, const tg_st_tensor *s, const tg_hf_name
                        "%s: tensor %.80s: want the type and shape of the other experts', have "
                        "another",
                        o->g->path, s->name);
-    tg_gguf_expert *list = (tg_gguf_expert *)(uintptr_t)all->place->experts;
-    if (list[number].reader.name)
+    tg_gguf_tensor *list = (tg_gguf_tensor *)(uintptr_t)all->place->experts;
+    if (list[number].place)
         return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: tensor %.80s: is there twice", o->g->path,
                        s->name);
-    list[number] = (tg_gguf_expert) { alone.place->reader, alone.offset };
+    list[number] = alone;
     return TG_OK;
 }
 
@@ -476,9 +417,9 @@ static tg_status join_expert(opening *o, const tg_st_tensor *s, const tg_hf_name
 static tg_status want_experts(const opening *o) {
     for (size_t i = 0; i < o->n_tensors; i++) {
         const tg_gguf_tensor *t = &o->tensors[i];
-        const tg_gguf_expert *list = t->place ? t->place->experts : NULL;
+        const tg_gguf_tensor *list = t->place ? t->place->experts : NULL;
         for (uint64_t e = 0; list && e < t->dim[2]; e++)
-            if (!list[e].reader.name)
+            if (!list[e].place)
                 return tg_fail(o->g->ctx, TG_E_FORMAT,
                                "%s: tensor %s: want all %" PRIu64 " experts, expert %" PRIu64
                                " is missing",
@@ -495,44 +436,44 @@ static const tg_gguf_times *times_of(const opening *o, const tg_hf_name *row) {
 }
 
 /* Adds what a stored tensor becomes: nothing, one tensor, two, or a part of one. Steps are in an
- * order: the shape as GGUF has it, then MLX's columns in its place, then what is read as f32
- * (gains, products), then halves; sizes are computed last, from what the shape is by then. Where
- * the file claims a size that its bytes have not, tg_st_read has refused it. */
+ * order: the shape as GGUF has it, then what a quantised matrix has in its place, then what is read
+ * as f32 (gains, products), then halves; sizes are computed last, from what the shape is by then.
+ * Where the file claims a size that its bytes have not, tg_st_read has refused it. */
 static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
-    const bool affine = strcmp(tg_st_dtypes[s->dtype].name, "U32") == 0;
-    const bool part = ends_with(s->name, ".scales") || ends_with(s->name, ".biases");
-    if (is_ignored(o, s->name) || (part && o->group)) return TG_OK;
+    const bool quantised = tg_hf_is_quantised(&o->quant, s);
+    if (is_ignored(o, s->name) || tg_hf_is_beside(&o->quant, s->name)) return TG_OK;
     const tg_hf_name *row;
     tg_gguf_tensor *t = &o->tensors[o->n_tensors++];
     tg_gguf_place *place = tg_arena_alloc(&o->g->arena, sizeof *place);
-    t->name = translate(o, s->name, &row);
+    const char *name = quantised ? tg_hf_matrix_name(o->g, &o->quant, s) : s->name;
+    t->name = name ? translate(o, name, &row) : NULL;
     t->place = place;
     if (!t->name || !place) return tg_fail_memory(o->g->ctx, s->name, sizeof *place);
-    place->reader = o->readers[file];
-    t->offset = o->heads[file].data_offset + s->begin;
+    place->reader = o->files.readers[file];
+    t->offset = o->files.heads[file].data_offset + s->begin;
     const unsigned flags = row ? row->flags : 0;
     place->turned = (flags & TG_HF_TURNED) && s->n_dims == 2;
     set_shape(s, place->turned, flags & TG_HF_CHANNELS, t);
-    if (affine) {
-        TG_TRY(set_affine(o, s, t, place));
-        place->turned = false;
-    } else if (!type_of(s, &t->type)) {
+    if (quantised) {
+        TG_TRY(tg_hf_set_matrix(&o->files, &o->quant, s, t, place));
+    } else if (!tg_hf_type_of(s, &t->type)) {
         return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: tensor %.80s: want F32, F16, BF16, or U32 as MLX has it, have %s",
-                       o->g->path, s->name, tg_st_dtypes[s->dtype].name);
+                       "%s: tensor %.80s: want F32, F16, BF16, or what quantization of config.json "
+                       "says (%s), have %s",
+                       o->g->path, s->name, tg_hf_quant_name(&o->quant),
+                       tg_st_dtypes[s->dtype].name);
     }
     place->plus_one = (flags & TG_HF_PLUS_ONE) != 0;
     place->times = times_of(o, row);
-    if (affine && place->times)
+    if (quantised && (place->times || place->plus_one || place->turned || (flags & TG_HF_HALVES)))
         return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: tensor %.80s: want floats, as config.json multiplies them, have MLX's "
-                       "affine weights",
-                       o->g->path, s->name);
+                       "%s: tensor %.80s: want floats, as a %s changes them, have a matrix of %s",
+                       o->g->path, s->name, o->family->class, tg_hf_quant_name(&o->quant));
     if (place->plus_one || place->times) {
         place->stored_type = t->type;
         t->type = TG_F32;
     }
-    const bool halves = (flags & TG_HF_HALVES) && !affine && t->n_dims > 1 && t->dim[1] % 2 == 0;
+    const bool halves = (flags & TG_HF_HALVES) && t->n_dims > 1 && t->dim[1] % 2 == 0;
     if (halves) t->dim[1] /= 2;
     t->elems = t->dim[0];
     for (uint32_t d = 1; d < 4; d++)
@@ -565,18 +506,18 @@ static tg_status add_tensor(opening *o, size_t file, const tg_st_tensor *s) {
 /* A file that was opened is not opened again: the index names it once for each of its tensors.
  * Names of an index with a slash would lead into other folders, which no writer does. */
 static tg_status open_file(opening *o, const char *name, bool inside) {
-    for (size_t i = 0; i < o->n_heads; i++)
-        if (strcmp(o->readers[i].name + strlen(o->g->path) + 1, name) == 0) return TG_OK;
+    for (size_t i = 0; i < o->files.n; i++)
+        if (strcmp(o->files.readers[i].name + strlen(o->g->path) + 1, name) == 0) return TG_OK;
     if (!inside && strchr(name, '/'))
         return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want files of this folder, have %.80s",
                        o->g->path, name);
-    if (o->n_heads == FILES_MAX)
+    if (o->files.n == FILES_MAX)
         return tg_fail(o->g->ctx, TG_E_FORMAT, "%s: want at most %d files of tensors", o->g->path,
                        FILES_MAX);
-    tg_reader *r = &o->readers[o->n_heads];
+    tg_reader *r = &o->files.readers[o->files.n];
     TG_TRY(tg_folder_file(o->folder, name, r));
     o->g->total_bytes += tg_reader_left(r);
-    return tg_st_read(r, &o->g->arena, &o->heads[o->n_heads++]);
+    return tg_st_read(r, &o->g->arena, &o->files.heads[o->files.n++]);
 }
 
 /* Folders that hold a model in another form, or no whole model: what to do about it is said.
@@ -609,9 +550,10 @@ static tg_status want_tensors(const opening *o) {
  * has, its own header says. */
 static tg_status open_model_files(opening *o) {
     const tg_json *index;
-    o->heads = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->heads);
-    o->readers = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->readers);
-    if (!o->heads || !o->readers) return tg_fail_memory(o->g->ctx, o->g->path, FILES_MAX);
+    o->files.heads = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->files.heads);
+    o->files.readers = tg_arena_array(&o->g->arena, FILES_MAX, sizeof *o->files.readers);
+    if (!o->files.heads || !o->files.readers)
+        return tg_fail_memory(o->g->ctx, o->g->path, FILES_MAX);
     TG_TRY(read_json(o, "model.safetensors.index.json", &index));
     if (!index) TG_TRY(want_tensors(o));
     if (!index) return open_file(o, "model.safetensors", false);
@@ -636,14 +578,14 @@ static tg_status open_files(opening *o) {
             tg_arena_sprintf(&o->g->arena, "%s/model.safetensors", o->around.dense[i]);
         if (!file) return tg_fail_memory(o->g->ctx, o->g->path, 64);
         TG_TRY(open_file(o, file, true));
-        const tg_st_head *head = &o->heads[o->n_heads - 1];
+        const tg_st_head *head = &o->files.heads[o->files.n - 1];
         for (size_t k = 0; k < head->n; k++) {
             tg_st_tensor *t = &head->list[k];
             t->name = tg_arena_sprintf(&o->g->arena, "%s/%s", o->around.dense[i], t->name);
             if (!t->name) return tg_fail_memory(o->g->ctx, o->g->path, 64);
         }
     }
-    o->g->n_files = o->n_heads;
+    o->g->n_files = o->files.n;
     return TG_OK;
 }
 
@@ -651,12 +593,13 @@ static tg_status open_files(opening *o) {
  * the name that is left out beside the one that is kept. What was left out is read as what was
  * kept. */
 static tg_status add_shared(opening *o, size_t file) {
-    const tg_json *notes = tg_json_get(o->heads[file].root, "__metadata__");
+    const tg_json *notes = tg_json_get(o->files.heads[file].root, "__metadata__");
     for (const tg_json *v = notes ? tg_json_first(notes) : NULL; v; v = tg_json_next(v)) {
         size_t at, other;
         if (tg_json_kind(v) != TG_JSON_STRING || strlen(v->key) != v->key_length) continue;
-        const tg_st_tensor *kept = find_stored(o, v->u.text, strlen(v->u.text), "", &at);
-        if (!kept || find_stored(o, v->key, strlen(v->key), "", &other)) continue;
+        const tg_st_tensor *kept =
+            tg_hf_find_stored(&o->files, v->u.text, strlen(v->u.text), "", &at);
+        if (!kept || tg_hf_find_stored(&o->files, v->key, strlen(v->key), "", &other)) continue;
         tg_st_tensor again = *kept;
         again.name = v->key;
         TG_TRY(add_tensor(o, at, &again));
@@ -672,7 +615,7 @@ static tg_status add_embedding(opening *o) {
     size_t at;
     const tg_hf_name *row = o->family->top;
     while (row->theirs && strcmp(row->ours, "token_embd") != 0) row++;
-    const tg_st_tensor *head = find_stored(o, "lm_head", 7, ".weight", &at);
+    const tg_st_tensor *head = tg_hf_find_stored(&o->files, "lm_head", 7, ".weight", &at);
     if (!o->tied || !o->family->head || !head || !row->theirs || has_tensor(o, "token_embd.weight"))
         return TG_OK;
     tg_st_tensor again = *head;
@@ -683,9 +626,9 @@ static tg_status add_embedding(opening *o) {
 
 /* One table in two uses that have numbers of their own: the head is read from it as well. */
 static tg_status add_head(opening *o) {
-    for (size_t h = 0; o->twice && h < o->n_heads && !has_tensor(o, "output.weight"); h++)
-        for (size_t i = 0; i < o->heads[h].n; i++) {
-            tg_st_tensor again = o->heads[h].list[i];
+    for (size_t h = 0; o->twice && h < o->files.n && !has_tensor(o, "output.weight"); h++)
+        for (size_t i = 0; i < o->files.heads[h].n; i++) {
+            tg_st_tensor again = o->files.heads[h].list[i];
             const tg_hf_name *row;
             if (!translate(o, again.name, &row)) return tg_fail_memory(o->g->ctx, again.name, 64);
             if (!row || strcmp(row->ours, "token_embd") != 0) continue;
@@ -700,9 +643,9 @@ static tg_status add_head(opening *o) {
  * (notes), and factors. */
 static size_t count_tensors(const opening *o) {
     size_t n = TG_FACTORS + 1; /* and a head that is the embedding */
-    for (size_t h = 0; h < o->n_heads; h++) {
-        const tg_json *notes = tg_json_get(o->heads[h].root, "__metadata__");
-        n += o->heads[h].n + (notes ? notes->count : 0);
+    for (size_t h = 0; h < o->files.n; h++) {
+        const tg_json *notes = tg_json_get(o->files.heads[h].root, "__metadata__");
+        n += o->files.heads[h].n + (notes ? notes->count : 0);
     }
     return n;
 }
@@ -742,9 +685,10 @@ static tg_status read_tensors(opening *o, const tg_hf_values *m) {
     const size_t n = 2 * count_tensors(o); /* some become two */
     o->tensors = tg_arena_array(&o->g->arena, n, sizeof *o->tensors);
     if (!o->tensors) return tg_fail_memory(o->g->ctx, "table of tensors", n);
-    for (size_t h = 0; h < o->n_heads; h++)
-        for (size_t i = 0; i < o->heads[h].n; i++) TG_TRY(add_tensor(o, h, &o->heads[h].list[i]));
-    for (size_t h = 0; h < o->n_heads; h++) TG_TRY(add_shared(o, h));
+    for (size_t h = 0; h < o->files.n; h++)
+        for (size_t i = 0; i < o->files.heads[h].n; i++)
+            TG_TRY(add_tensor(o, h, &o->files.heads[h].list[i]));
+    for (size_t h = 0; h < o->files.n; h++) TG_TRY(add_shared(o, h));
     TG_TRY(want_experts(o));
     TG_TRY(add_embedding(o));
     TG_TRY(add_head(o));
@@ -783,7 +727,9 @@ static tg_status open_all(opening *o) {
                        g->path);
     char where[512];
     snprintf(where, sizeof where, "%s/config.json", g->path);
-    TG_TRY(tg_hf_config(&m, where, config, &o->tied, &o->group));
+    TG_TRY(tg_hf_config(&m, where, config, &o->tied, &o->quant));
+    o->files.g = g;
+    g->method = o->quant.method ? tg_hf_quant_name(&o->quant) : NULL;
     o->family = m.family;
     o->values = &m;
     o->twice = o->tied && m.n_times > 0;

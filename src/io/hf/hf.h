@@ -156,10 +156,21 @@ void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n
  * list is copied up to its end; one of nothing but 1 is left out. */
 void tg_hf_put_times(tg_hf_values *m, const char *ours, const tg_gguf_times *rows);
 
-/* config.json (hf_config.c). Sets family and all values. *tied, and the group of MLX's weights (0:
- * there are none), are for whoever reads the tensors. where begins messages. */
+/* How weights are quantised (hf_quant.h). */
+typedef struct tg_hf_method tg_hf_method;
+typedef struct tg_hf_quant {
+    const tg_hf_method *method; /* NULL: they are not */
+    uint32_t bits;
+    uint32_t group, group_rows; /* columns, and rows, with one scale; 0: all */
+    uint32_t zero_more;         /* what zero points are stored without */
+    bool symmetric, ordered;    /* GPTQ's sym and desc_act */
+    bool mxfp4;                 /* MLX's mode */
+} tg_hf_quant;
+
+/* config.json (hf_config.c). Sets family and all values. *tied and *quant are for whoever reads the
+ * tensors. where begins messages. */
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
-                       uint32_t *group);
+                       tg_hf_quant *quant);
 
 /* A JSON file of the folder, which lives as long as g; *out is NULL where there is none. */
 tg_status tg_hf_read_json(tg_gguf *g, tg_folder *folder, const char *name, const tg_json **out);

@@ -13,7 +13,7 @@
  *     rope_theta, rope_scaling, rope_parameters    rope.freq_base, rope.scaling.*, factors
  *     layer_types, sliding_window_pattern          attention.sliding_window_pattern
  *     hidden_act and other options                 nothing: others than the family's are refused
- *     quantization                                 nothing: the group is for hf.c
+ *     quantization, quantization_config            nothing: they are for hf.c (hf_quant.c)
  *
  * What differs from family to family stands in its tg_hf_family (hf.h, model/families/llama.c and
  * its like): tables first, and a function for what no table can say. Start with tg_hf_config, last
@@ -22,7 +22,7 @@
  */
 #include "base/math.h"
 #include "base/str.h"
-#include "io/hf/hf.h"
+#include "io/hf/hf_quant.h"
 #include "io/rope_llama3.h"
 
 /* Every member that somebody asks for is marked: those that nobody has are looked at in the end.
@@ -501,33 +501,6 @@ static tg_status put_windows(tg_hf_values *m) {
     return TG_OK;
 }
 
-/* ------------------------------------------------------------------------------- quantisation */
-
-/* MLX writes the same object under both keys. The number of bits is not taken from here: hf.c
- * sees it from the shapes, which also hold where single layers have more bits than the others.
- * quant_method is the mark of other libraries (GPTQ, AWQ, bitsandbytes), whose tensors mean
- * something else. */
-static tg_status read_group(tg_hf_values *m, uint32_t *group) {
-    const tg_json *q = tg_hf_member(m, m->root, "quantization");
-    const tg_json *again = tg_hf_member(m, m->root, "quantization_config");
-    if (!q) q = again;
-    *group = 0;
-    if (!q) return TG_OK;
-    const tg_json *method = tg_hf_member(m, q, "quant_method"), *mode = tg_hf_member(m, q, "mode");
-    int64_t size = 0;
-    if (method || (mode && !tg_json_is(mode, "affine")))
-        return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: quantization: want MLX's affine one, have %.60s", m->where,
-                       TG_JSON_SHOWN(method ? method : mode));
-    TG_TRY(tg_hf_get_int(m, q, "group_size", &size));
-    if (size != 32 && size != 64 && size != 128)
-        return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: quantization: group_size: want 32, 64 or 128, have %d", m->where,
-                       (int)size);
-    *group = (uint32_t)size;
-    return TG_OK;
-}
-
 /* ----------------------------------------------------------------------------- all that is left */
 
 static const tg_hf_key harmless[] = {
@@ -598,7 +571,7 @@ static tg_status find_text(tg_hf_values *m, const tg_json **root, const tg_json 
 /* The order matters where one step needs another: the family names the keys, sizes come before
  * options that depend on them, and want_known is last. */
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
-                       uint32_t *group) {
+                       tg_hf_quant *quant) {
     const tg_json *outside;
     m->where = where;
     if (tg_json_kind(root) != TG_JSON_OBJECT)
@@ -623,6 +596,6 @@ tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, 
     const tg_json *tie = tg_hf_member(m, root, "tie_word_embeddings");
     if (!tie) tie = outside;
     *tied = tie ? tg_json_kind(tie) == TG_JSON_TRUE : f->tied;
-    TG_TRY(read_group(m, group));
+    TG_TRY(tg_hf_quant_read(m, quant));
     return want_known(m);
 }
