@@ -99,6 +99,27 @@ describe('a model on the shelf', () => {
     expect(await disk.names()).toEqual([]);
   });
 
+  it('hears a stop between pieces that lie ready', async () => {
+    const ready: Source = {
+      name: 'm.gguf',
+      address: '',
+      open: async (from) => ({
+        from,
+        bytes: 100 * PIECE_BYTES,
+        stamp: '',
+        pieces: (async function* () {
+          for (let i = 0; i < 100; i++) yield new Uint8Array(PIECE_BYTES);
+        })(),
+        drop: () => {},
+      }),
+    };
+    const control = new AbortController();
+    setTimeout(() => control.abort());
+    const shelf = shelfOn(new CrashDisk());
+    await expect(shelf.add(ready, options({ signal: control.signal }))).rejects.toThrow(/abort/i);
+    expect((await shelf.list())[0]?.have).toBeLessThan(10 * PIECE_BYTES);
+  });
+
   it('goes on where the connection broke', async () => {
     const disk = new CrashDisk();
     const shelf = shelfOn(disk);

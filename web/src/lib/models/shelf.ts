@@ -459,9 +459,15 @@ export class Shelf {
     }
     let judged = copy.at > 0;
     let head = new Uint8Array(0);
+    let heard = copy.at;
     for await (const piece of opened.pieces) {
       options.signal.throwIfAborted();
       copy.take(piece);
+      /* Pieces that lie ready follow each other without a turn of the worker: a stop waits for one. */
+      if (copy.at - heard >= this.#options.pieceBytes) {
+        await new Promise((resolve) => setTimeout(resolve));
+        heard = copy.at;
+      }
       if (judged) continue;
       head = new Uint8Array([...head, ...piece.subarray(0, HEAD_BYTES)]);
       judged = head.length >= HEAD_BYTES;
