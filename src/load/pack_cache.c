@@ -40,6 +40,9 @@ static bool add_place(tg_sha256 *sha, const tg_gguf_tensor *t) {
         last = of->reader.file;
         told = add_place(sha, &p->experts[e]);
     }
+    const uint64_t numbers[] = { p->bits, p->group, p->group_rows, p->zero_more };
+    for (size_t i = 0; p->form && i < sizeof numbers / sizeof numbers[0]; i++)
+        add_number(sha, numbers[i]);
     for (size_t i = 0; told && p->form && i < TG_GGUF_PARTS; i++)
         if (p->part[i].rows) told = add_file(sha, &p->part[i].reader);
     return told && add_file(sha, &p->reader);

@@ -55,23 +55,27 @@ static float e4m3(uint8_t x) {
 static size_t fp8_scratch(const tg_gguf_tensor *t, uint64_t n) {
     const tg_gguf_part *s = &t->place->part[0];
     (void)n;
-    return (size_t)s->cols * (sizeof(float) + tg_dtype_table[s->type].bytes) + (size_t)t->dim[0];
+    return (size_t)s->cols * (sizeof(float) + tg_dtype_table[s->type].bytes) +
+           (size_t)t->dim[0] * (sizeof(float) + 1);
 }
 
-/* scratch: scales of a row, they as they are stored, the row. */
+/* scratch: scales of a row, the row as floats, scales and row as they are stored. */
 static tg_status read_fp8(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
                           uint8_t *out, uint8_t *scratch) {
     const tg_gguf_place *p = t->place;
     const tg_gguf_part *part = p->part;
     const size_t cols = (size_t)t->dim[0], groups = (size_t)part->cols;
-    float *scales = (float *)(void *)scratch;
-    uint8_t *stored = (uint8_t *)(scales + groups);
-    uint8_t *row = stored + groups * tg_dtype_table[part->type].bytes;
+    float *scales = (float *)(void *)scratch, *row = scales + groups;
+    uint8_t *codes = (uint8_t *)(row + cols), *stored = codes + cols;
+    float values[256];
+    for (int x = 0; x < 256; x++) values[x] = e4m3((uint8_t)x);
     for (uint64_t r = first; r < first + n; r++, out += row_bytes_of(t)) {
         TG_TRY(tg_gguf_read_part(ctx, t, part, r / p->group_rows * groups, groups, stored, scales));
-        TG_TRY(tg_gguf_read_at(ctx, &p->reader, t, t->offset + r * cols, row, cols));
-        for (size_t c = 0; c < cols; c++)
-            put_float(t->type, out, c, e4m3(row[c]) * scales[c / p->group]);
+        TG_TRY(tg_gguf_read_at(ctx, &p->reader, t, t->offset + r * cols, codes, cols));
+        for (size_t begin = 0, g = 0; begin < cols; begin += p->group, g++)
+            for (size_t c = begin; c < cols && c < begin + p->group; c++)
+                row[c] = values[codes[c]] * scales[g];
+        tg_bf16_from_f32_n((uint16_t *)(void *)out, row, cols);
     }
     return TG_OK;
 }
