@@ -44,6 +44,10 @@ static tg_status want_floats(const tg_floats *f) {
                        family);
     for (size_t i = 0; i < f->table.n_tensors; i++) {
         const tg_tensor *t = &f->table.tensors[i];
+        if (!tg_want_is_made(t->want, &f->table.config))
+            return tg_fail(err, TG_E_UNSUPPORTED,
+                           "%s: tensor %s: training wants models of %s without it, have it",
+                           f->file.path, t->name, family);
         if (is_float(t->source)) continue;
         return tg_fail(err, TG_E_UNSUPPORTED,
                        "%s: tensor %s: training wants f32, f16 or bf16, have %s: take the model's "

@@ -70,7 +70,7 @@ tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role);
 /* f(x) W + b by the matrices of a role, side by side; b where the family has one. read: TG_READ_..
  */
 tg_value *tg_net_linear(tg_net *n, tg_value *x, const char *role, int read);
-/* Has the model a matrix of this role? */
+/* Has the model a weight of this role? */
 bool tg_net_has(tg_net *n, const char *role);
 /* The same at the end of a branch, added to the stream. */
 tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_value *stream,

@@ -240,6 +240,9 @@ def config_json():
     one("activation", "gpt2", {"activation_function": "relu"}, "want gelu_new or gelu_pytorch_tanh or gelu, have relu")
     one("layers that are scaled", "gpt2", {"scale_attn_by_inverse_layer_idx": True}, "scale_attn_by_inverse_layer_idx")
     one("scores that are not scaled", "gpt2", {"scale_attn_weights": False}, "scale_attn_weights")
+    one("norms of states that are none", "falcon", {"mamba_rms_norm": True, "mamba_norm_before_gate": False},
+        "mamba_rms_norm: want true and norms of states, or neither, have no norms")
+    one("norms of states that nobody wants", "falcon_norm", {"mamba_rms_norm": False}, "have norms alone")
     one("a decoder", "bert.zip", {"is_decoder": True}, "is_decoder")
     one("relative positions", "bert.zip", {"position_embedding_type": "relative_key"}, "position_embedding_type")
 

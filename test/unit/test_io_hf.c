@@ -335,7 +335,10 @@ static const row rows[] = {
       TG_OK, "falcon-h1.ssm.inner_size=48" },
     { FALCON, "\"mamba_expand\":65", BAD, "mamba_d_head: want heads of 2147483647 columns" },
     { FALCON, "\"mamba_d_ssm\":48,\"mamba_d_head\":16", BAD, "heads of 48 columns in all, have 4" },
-    { FALCON, "\"mamba_rms_norm\":true", ODD, "mamba_rms_norm: want none, have true" },
+    { FALCON, "\"mamba_rms_norm\":true", ODD, "mamba_norm_before_gate: want false beside" },
+    { FALCON, "\"mamba_rms_norm\":true,\"mamba_norm_before_gate\":true", ODD, "gate: want false" },
+    { FALCON, "\"mamba_rms_norm\":true,\"mamba_norm_before_gate\":false", TG_OK, "" },
+    { FALCON, "\"mamba_rms_norm\":false,\"mamba_norm_before_gate\":true", TG_OK, "" },
     { FALCON, "\"projectors_bias\":true", ODD, "projectors_bias: want none, have true" },
     { FALCON, "\"mamba_use_mlp\":false", ODD, "mamba_use_mlp: want keys that are known" },
     { FALCON, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
@@ -526,6 +529,13 @@ static const struct {
     const char *says; /* or the name of the first tensor */
 } tensors[] = {
     { LLAMA, T("model.embed_tokens.weight", "F32", "2,3", 24), 24, TG_OK, "token_embd.weight" },
+    { COMMON(
+          "falcon_h1") ",\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4,"
+                       "\"mamba_n_groups\":1,\"embedding_multiplier\":2,\"quantization\":{\"group_size\":32}" TIED,
+      T("model.embed_tokens.weight", "U32", "2,4", 32)
+          U("model.embed_tokens.scales", "F32", "2,1", 32, 40)
+              U("model.embed_tokens.biases", "F32", "2,1", 40, 48),
+      48, ODD, "want floats, as a FalconH1ForCausalLM changes them" },
     { FALCON, T("model.layers.1.pre_ff_layernorm.weight", "F16", "2", 4), 4, TG_OK,
       "blk.1.ffn_norm" },
     { LLAMA, T("norm.bias", "F32", "2", 8), 8, TG_OK, "output_norm.bias" },

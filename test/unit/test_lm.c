@@ -45,6 +45,8 @@ static const struct {
     { "granite", "granite", NULL }, /* names, logs and halves that GGUF has in other forms */
     { "falcon.gguf", "falcon", NULL },
     { "falcon", "falcon", NULL }, /* weights times numbers of config.json */
+    { "falcon_norm.gguf", "falcon_norm", NULL },
+    { "falcon_norm", "falcon_norm", NULL },
     { "qwen35.gguf", "qwen35", NULL },
     { "qwen35", "qwen35", NULL }, /* heads of values in the other order */
     { "mistral.gguf", "mistral", NULL },

@@ -249,6 +249,8 @@ static void test_refusals(void **state) {
     (void)state;
     tg_context *ctx = open_context(1, NULL, NULL);
     refused(ctx, "test/golden/lm/mlx4", "training wants f32, f16 or bf16, have mlx4");
+    refused(ctx, "test/golden/lm/falcon_norm",
+            "tensor blk.0.ssm_norm.weight: training wants models of falcon-h1 without it");
     refused(ctx, "test/golden/lm/bert.zip", "want a family that can be trained, have bert");
     tg_model *m, *packed;
     tg_trainer *t;

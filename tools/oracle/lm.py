@@ -57,7 +57,7 @@ FALCON = COMMON | dict(
     mamba_d_state=8, mamba_n_groups=2, rope_theta=500.0, attn_implementation="eager", embedding_multiplier=2.0,
     lm_head_multiplier=0.5, key_multiplier=0.25, intermediate_size=32, attention_in_multiplier=2.0, attention_out_multiplier=4.0,
     ssm_in_multiplier=0.5, ssm_out_multiplier=2.0, mlp_multipliers=[2.0, 0.5], ssm_multipliers=[0.5, 4.0, 2.0, 0.25, 0.5])
-ARCH = {"granite": "granitehybrid", "falcon": "falcon-h1", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
+ARCH = {"granite": "granitehybrid", "falcon": "falcon-h1", "falcon_norm": "falcon-h1", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
         "olmo3": "olmo2"}
 
 
@@ -121,6 +121,8 @@ def models():
         num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=True, embedding_multiplier=3.0,
         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **few))
     yield "falcon", tf.FalconH1ForCausalLM(tf.FalconH1Config(**FALCON))
+    yield "falcon_norm", tf.FalconH1ForCausalLM(tf.FalconH1Config(**(FALCON | dict(
+        num_hidden_layers=1, mamba_n_groups=1, mamba_rms_norm=True, mamba_norm_before_gate=False))))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -497,7 +499,7 @@ def main():
             fill(model, 0 if name in PLUS_ONE else 1)
             if name == "gpt2":
                 write_gpt2(model)
-            elif name == "falcon":
+            elif name.startswith("falcon"):
                 write(name, multiply(copy.deepcopy(model)).eval())
             elif name != "gpt2_erf":
                 write(name, model)

@@ -9,8 +9,9 @@
  *                      x = x + W_down (silu(norm(x) W_gate) * (norm(x) W_up))
  *     logits = norm(x) W, or E in W's place
  *
- * A layer remembers keys and values as well as a state: tg_family.beside. There is no norm behind
- * the states; files with one (mamba_rms_norm, ssm_norm) are refused by that name.
+ * A layer remembers keys and values as well as a state: tg_family.beside. The larger models have a
+ * norm behind their states and gates (mamba_rms_norm, ssm_norm), which is over all heads, so of one
+ * group; such files are run, and not trained.
  *
  * config.json has numbers with which what enters and leaves the products is multiplied. As each
  * stands beside a matrix, GGUF has them in the weights, and so has all that is read from a folder
@@ -31,6 +32,7 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
         tg_value *h = tg_net_norm(n, x, "attn_norm");
         tg_value *s = tg_net_linear(n, h, "ssm_in", TG_READ_PLAIN);
         s = tg_net_mamba2(n, s, "ssm_conv1d", "ssm_heads");
+        if (tg_net_has(n, "ssm_norm")) s = tg_net_norm(n, s, "ssm_norm");
         x = tg_net_add(n, x, tg_net_linear(n, s, "ssm_out", TG_READ_PLAIN));
         h = tg_net_rope(n, tg_net_linear(n, h, "attn_qkv", TG_READ_PLAIN));
         h = tg_net_attention(n, h, 0);
@@ -44,8 +46,18 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
     return tg_net_head(n, x);
 }
 
+/* A folder says by ssm.norm, which read() puts, whether it has the norm; GGUF by the tensor. */
 static tg_status config(const tg_gguf *g, tg_model_config *c) {
-    TG_TRY(tg_mamba2_config(g, c, 4096));
+    char key[TG_KEY_BYTES];
+    bool said = false;
+    const bool norm = tg_gguf_tensor_find(g, "blk.0.ssm_norm.weight") != NULL;
+    TG_TRY(tg_gguf_get_bool(g, tg_config_key(c, "ssm.norm", key), &said));
+    if (g->hf && said != norm)
+        return tg_fail(g->ctx, TG_E_FORMAT,
+                       "%s/config.json: mamba_rms_norm: want true and norms of states, or neither, "
+                       "have %s",
+                       g->path, said ? "no norms" : "norms alone");
+    TG_TRY(tg_mamba2_config(g, c, norm ? 1 : 4096));
     return tg_config_read_scaling(g, c);
 }
 
@@ -65,6 +77,7 @@ static const tg_want wants[] = {
     { "blk.%d.attn_v.weight", TG_SIZE_KEYS, TG_SIZE_WIDTH, 0, "blk.%d.attn_qkv.weight" },
     { "blk.%d.attn_output.weight", TG_SIZE_WIDTH, TG_SIZE_QUERIES, TG_WANT_BRANCH },
     TG_MAMBA2_WANTS(0),
+    { "blk.%d.ssm_norm.weight", TG_SIZE_ONE, TG_SIZE_SSM_INNER, TG_WANT_OPTIONAL },
     { "blk.%d.ssm_out.weight", TG_SIZE_WIDTH, TG_SIZE_SSM_INNER, TG_WANT_BRANCH },
     { "blk.%d.ffn_norm", TG_SIZE_ONE, TG_SIZE_WIDTH, 0, NULL, "ffn_norm.weight" },
     { "blk.%d.ffn_gate.weight", TG_SIZE_MLP, TG_SIZE_WIDTH, 0, "blk.%d.ffn_gate_up.weight" },
@@ -92,6 +105,7 @@ static const tg_hf_name block[] = {
     { "self_attn.v_proj", "attn_v", 0 },
     { "self_attn.o_proj", "attn_output", 0 },
     TG_MAMBA2_NAMES("mamba"),
+    { "mamba.norm", "ssm_norm", 0 },
     { "feed_forward.gate_proj", "ffn_gate", 0 },
     { "feed_forward.up_proj", "ffn_up", 0 },
     { "feed_forward.down_proj", "ffn_down", 0 },
@@ -100,7 +114,7 @@ static const tg_hf_name block[] = {
 static const tg_hf_size sizes[] = { TG_LLAMA_SIZES(-1), TG_MAMBA2_SIZES, { NULL, NULL, 0 } };
 static const char *const acts[] = { "silu", NULL };
 static const char *const switches[] = { "mamba_proj_bias", "projectors_bias", "attention_bias",
-                                        "mlp_bias",        "mamba_rms_norm",  NULL };
+                                        "mlp_bias", NULL };
 
 /* n numbers above 0, each of which is 1 where there is no list. */
 static tg_status get_list(tg_hf_values *m, const char *key, size_t n, double *out) {
@@ -157,6 +171,18 @@ static tg_status times(tg_hf_values *m, int64_t inner) {
     return TG_OK;
 }
 
+/* The norm is behind the gates: where config.json does not say so, it is before them. */
+static tg_status read_norm(tg_hf_values *m) {
+    const tg_json *before = tg_hf_member(m, m->root, "mamba_norm_before_gate");
+    tg_hf_member(m, m->root, "mamba_rms_norm");
+    if (!tg_hf_is_on(m->root, "mamba_rms_norm")) return TG_OK;
+    tg_hf_put_bool(m, "ssm.norm", true);
+    if (before && tg_json_kind(before) == TG_JSON_FALSE) return TG_OK;
+    return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                   "%s: mamba_norm_before_gate: want false beside mamba_rms_norm, have %.60s",
+                   m->where, TG_JSON_SHOWN(before));
+}
+
 /* The columns of all heads are a number of their own, or so many times the width. */
 static tg_status read(tg_hf_values *m) {
     int64_t inner = 0, expand = 2;
@@ -166,6 +192,7 @@ static tg_status read(tg_hf_values *m) {
     TG_TRY(tg_hf_get_int(m, m->root, said ? "mamba_d_ssm" : "hidden_size", &inner));
     if (!said) inner = expand > 64 ? INT32_MAX : expand * inner;
     TG_TRY(tg_mamba2_read(m, inner));
+    TG_TRY(read_norm(m));
     return times(m, inner);
 }
 
@@ -175,6 +202,8 @@ static void write(tg_json_writer *w, const tg_gguf *g) {
     tg_json_put_int(w, inner ? inner->whole : 0);
     tg_mamba2_write(w, g, "falcon-h1");
     tg_json_key(w, "mamba_rms_norm");
+    tg_json_put_bool(w, tg_gguf_tensor_find(g, "blk.0.ssm_norm.weight") != NULL);
+    tg_json_key(w, "mamba_norm_before_gate");
     tg_json_put_bool(w, false);
 }
 
