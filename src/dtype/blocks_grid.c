@@ -6,8 +6,11 @@
  * A file has the place of a point in its grid. Points (grids.def) are numbers: coordinate i is at
  * bit 2i or 3i, and says which of the values of the grid it is:
  *
- *     IQ2  eight of 8, 25, 43       IQ3_XXS  four of 4, 12, .. 52, 62      IQ3_S  four of 1, 3, ..
- * 15 IQ1  eight of -1, 0, 1, to which an eighth is added or taken off; q is eight times the sum
+ *     IQ2      eight of 8, 25, 43
+ *     IQ3_XXS  four of 4, 12, 20, .. 52, 62
+ *     IQ3_S    four of 1, 3, 5, .. 15
+ *     IQ1      eight of -1, 0, 1, of which each has an eighth added or taken off; q is eight times
+ * it
  *
  * A sign that is set turns a weight over. Seven signs of eight are stored where the eighth makes
  * their number even.

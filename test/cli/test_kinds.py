@@ -81,7 +81,7 @@ def every_part_counts():
     """A bit of any part makes another model."""
     parts = {"fp8-blocks": [".weight", ".weight_scale_inv"], "gptq4": [".qweight", ".scales"],
              "gptq4-zeros": [".qweight", ".qzeros", ".scales"], "gptq4-ordered": [".g_idx", ".qzeros"],
-             "awq": [".qweight", ".qzeros", ".scales"], "mxfp4": [".weight", ".scales"],
+             "awq": [".qweight", ".qzeros", ".scales"], "mxfp4": [".weight", ".scales"], "int8": [".weight", ".SCB"],
              "nf4-nested": [".weight", ".weight.absmax", ".weight.nested_absmax", ".weight.quant_map"]}
     for kind, ends in parts.items():
         for end in ends:
@@ -105,7 +105,7 @@ def refused():
     config("gptq4", "group_size", 64, "tensor .* of I32: want words with scales")
     config("awq", "version", "gemv", "version: want gemm, have gemv")
     config("awq", "bits", 8, "bits: want 4, have 8")
-    config("nf4", "load_in_8bit", True, "have its 8 .int8.")
+    config("nf4", "load_in_8bit", True, "says .bitsandbytes., have U8")
     config("fp8-rows", "format", "pack-quantized", "format: want float-quantized, have pack-quantized")
     config("fp8-all", "quant_algo", "NVFP4", "quant_algo: want FP8, have NVFP4")
     config("fp8-blocks", "weight_block_size", [16], "want two sizes")
@@ -117,7 +117,7 @@ def refused():
         expect(tinygpt(command, changed(kind, edit=edit), *(["x"] if command == "tokenize" else [])), 2, f"{kind}: {says}",
                err=says)
     for kind, end in (("gptq4", ".scales"), ("gptq4", ".qzeros"), ("fp8-all", ".weight_scale"), ("awq", ".scales"),
-                      ("nf4", ".weight.absmax"), ("nf4-nested", ".weight.nested_quant_map"), ("mxfp4", ".scales")):
+                      ("nf4", ".weight.absmax"), ("int8", ".SCB"), ("nf4-nested", ".weight.nested_quant_map"), ("mxfp4", ".scales")):
         parts(kind, lambda t: t.pop(MATRIX + end), f"tensor {MATRIX}.*: want {MATRIX}{end} of .* beside it, have none")
     parts("gptq4-ordered", lambda t: t.pop(MATRIX + ".g_idx"), "want a g_idx beside it")
     parts("fp8-all", lambda t: t.__setitem__(MATRIX + ".weight", ("F8_E5M2",) + t[MATRIX + ".weight"][1:]),

@@ -147,6 +147,14 @@ def nf4(nested, dtype):
     return matrix
 
 
+def int8(rng, R, C):
+    scales = [f32(rng.uniform(0.5, 2)) for _ in range(R)]
+    q = [[rng.randint(-127, 127) for _ in range(C)] for _ in range(R)]
+    values = [[f32(f32(scales[r] / 127) * x) for x in q[r]] for r in range(R)]
+    return {".weight": ("I8", [R, C], pack("b", [x for row in q for x in row])), ".SCB": ("F32", [R], pack("f", scales)),
+            ".weight_format": ("U8", [], b"\0")}, values
+
+
 MXFP4 = (0, 0.5, 1, 1.5, 2, 3, 4, 6, 0.0, -0.5, -1, -1.5, -2, -3, -4, -6)
 
 
@@ -181,6 +189,7 @@ KINDS = {
             columns(4, 32, awq=True), "MLX4"),
     "nf4": (BNB, nf4(False, "float16"), "F16"),
     "nf4-nested": (BNB | {"bnb_4bit_use_double_quant": True}, nf4(True, "bfloat16"), "BF16"),
+    "int8": (BNB | {"load_in_4bit": False, "load_in_8bit": True}, int8, "MLX8"),
     "mxfp4": (None, mxfp4, "MXFP4"),
 }
 

@@ -1,23 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * hf_methods.c - methods of quantisation of which transformers opens folders: FP8, GPTQ, AWQ,
- * bitsandbytes' four bits. hf_quant.h says what each becomes. R rows (outputs), C columns:
+ * bitsandbytes. hf_quant.h says what each becomes. R rows (outputs), C columns:
  *
  *   fp8   weight        e4m3 [R, C]
  *         scale         [], [1], [R] or [R,1], or one for each block of rows and columns
- *                                                   w = e4m3 * scale
- *   gptq  qweight  i32  [C * bits / 32, R]          q of a column in neighbouring words' bits, the
- *                                                   first columns in the lowest
- *         qzeros   i32  [groups, R * bits / 32]     zero points less one; format gptq_v2: as they
- * are scales        [groups, R]                 w = scale * (q - zero) g_idx    i32  [C] the group
- * of each column awq   qweight  i32  [C, R / 8]                  q of eight rows in the order 0 2 4
- * 6 1 3 5 7 qzeros   i32  [groups, R / 8]             in the same order scales        [groups, R]
+ *                                               w = e4m3 * scale
+ *   gptq  qweight  i32  [C * bits / 32, R]      q of a column in bits of a word, the first columns
+ *                                               in the lowest
+ *         qzeros   i32  [groups, R * bits / 32] zero points less one; of gptq_v2, as they are
+ *         scales        [groups, R]             w = scale * (q - zero)
+ *         g_idx    i32  [C]                     the group of each column
+ *   awq   qweight  i32  [C, R / 8]              q of eight rows in the order 0 2 4 6 1 3 5 7
+ *         qzeros   i32  [groups, R / 8]         in the same order
+ *         scales        [groups, R]
  *   bitsandbytes
- *         weight   u8   [R * C / 2, 1]              two weights a byte, the first one in the high
- * half .absmax       [blocks] f32, or u8 that are places in nested_quant_map, scaled by
- *                       nested_absmax, one of 256 blocks, and moved by nested_offset
- *         .quant_map    [16] f32                    w = quant_map[q] * absmax of its block
- *         .quant_state  JSON: shape, blocksize, dtype, nested_offset
+ *         weight   u8   [R * C / 2, 1]          two weights a byte, the first in the high half
+ *         .absmax       [blocks]                f32, or u8 that are places in nested_quant_map,
+ *                                               times nested_absmax of 256 blocks, plus an offset
+ *         .quant_map    [16] f32                w = quant_map[q] * absmax of its block
+ *         .quant_state  JSON                    shape, blocksize, dtype, nested_offset
+ *   its int8
+ *         weight   i8   [R, C]
+ *         SCB      f32  [R]                     w = q * SCB / 127
  *
  * Sources: transformers' quantizers, AutoGPTQ's and AutoAWQ's packing, bitsandbytes' QuantState.
  */
@@ -586,12 +591,54 @@ static tg_status set_nf4(const tg_hf_matrix *x) {
     return TG_OK;
 }
 
+/* Eight bits: a scale of each row, 127 times too large. */
+static size_t int8_scratch(const tg_gguf_tensor *t, uint64_t n) {
+    (void)n;
+    return (size_t)t->dim[0] + 2 * sizeof(float);
+}
+
+static tg_status read_int8(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, uint64_t n,
+                           uint8_t *out, uint8_t *scratch) {
+    const tg_gguf_place *p = t->place;
+    const size_t cols = (size_t)t->dim[0];
+    float *scale = (float *)(void *)scratch;
+    uint8_t *stored = (uint8_t *)(scale + 1), *row = stored + sizeof(float);
+    for (uint64_t r = first; r < first + n; r++) {
+        TG_TRY(tg_gguf_read_part(ctx, t, &p->part[0], r, 1, stored, scale));
+        TG_TRY(tg_gguf_read_at(ctx, &p->reader, t, t->offset + r * cols, row, cols));
+        for (size_t c = 0; c < cols; c += 32, out += 40) {
+            put_f32(out, *scale / 127);
+            put_f32(out + 4, 0);
+            memcpy(out + 8, row + c, 32);
+        }
+    }
+    return TG_OK;
+}
+
+static const tg_gguf_form int8_form = { .scratch_bytes = int8_scratch, .read = read_int8 };
+
+static tg_status set_int8(const tg_hf_matrix *x) {
+    TG_TRY(tg_hf_find_part(x, ".SCB", "F32", &x->place->part[0]));
+    if (x->stored->n_dims != 2 || x->stored->dim[1] % 32 != 0 ||
+        x->place->part[0].rows != x->stored->dim[0] || x->place->part[0].cols != 1)
+        return tg_hf_misfit(x, "rows of whole 32 columns with a scale each");
+    x->place->bits = 8;
+    x->place->form = &int8_form;
+    x->t->type = TG_MLX8;
+    return TG_OK;
+}
+
+static const char *const beside_int8[] = { ".SCB", ".weight_format", NULL };
+static const tg_hf_method eight_bits = { .name = "bitsandbytes",
+                                         .matrix = ".weight",
+                                         .dtype = "I8",
+                                         .beside = beside_int8,
+                                         .set = set_int8 };
+
 static tg_status configure_bits(tg_hf_values *m, const tg_json *q, tg_hf_quant *out) {
-    (void)out;
-    if (!tg_hf_is_on(q, "load_in_8bit")) return TG_OK;
-    return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
-                   "%s: quantization: want bitsandbytes' 4 bits (nf4 or fp4), have its 8 (int8)",
-                   m->where);
+    (void)m;
+    if (tg_hf_is_on(q, "load_in_8bit")) out->method = &eight_bits;
+    return TG_OK;
 }
 
 static const char *const beside_nf4[] = {

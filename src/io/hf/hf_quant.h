@@ -3,13 +3,15 @@
  * hf_quant.h - quantised weights of folders: what config.json says of them, which stored tensors
  * make one matrix, and the type that its rows are read as.
  *
- *   method         matrix            beside it                              becomes
- *   MLX, affine    .weight U32       .scales .biases                        MLX4, MLX8
- *   MLX, mxfp4     .weight U32       .scales U8                             MXFP4
- *   fp8            .weight F8_E4M3   .weight_scale or .weight_scale_inv     BF16
- *   gptq           .qweight I32      .qzeros .scales .g_idx                 Q4_0, Q8_0, MLX4, MLX8,
- * F16 awq            .qweight I32      .qzeros .scales                        MLX4 bitsandbytes
- * .weight U8        .weight.absmax .weight.quant_map ..    F32, F16, BF16
+ *   method         matrix            beside it                           becomes
+ *   MLX, affine    .weight U32       .scales .biases                     MLX4, MLX8
+ *   MLX, mxfp4     .weight U32       .scales U8                          MXFP4
+ *   fp8            .weight F8_E4M3   .weight_scale, .weight_scale_inv    BF16
+ *   gptq           .qweight I32      .qzeros .scales .g_idx              Q4_0, Q8_0, MLX4, MLX8
+ *   gptq, ordered  .qweight I32      .qzeros .scales .g_idx              F16
+ *   awq            .qweight I32      .qzeros .scales                     MLX4
+ *   bitsandbytes   .weight U8        .weight.absmax, .weight.quant_map   F32, F16, BF16
+ *   its int8       .weight I8        .SCB                                MLX8
  *
  * Where a type of ours holds what a method stores, nothing is rounded. Where none does, weights
  * become floats, rounded once, as the methods' own libraries have them before a product:
