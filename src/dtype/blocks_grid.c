@@ -9,8 +9,7 @@
  *     IQ2      eight of 8, 25, 43
  *     IQ3_XXS  four of 4, 12, 20, .. 52, 62
  *     IQ3_S    four of 1, 3, 5, .. 15
- *     IQ1      eight of -1, 0, 1, of which each has an eighth added or taken off; q is eight times
- * it
+ *     IQ1      eight of -1, 0, 1, plus or minus an eighth; q is eight times that
  *
  * A sign that is set turns a weight over. Seven signs of eight are stored where the eighth makes
  * their number even.

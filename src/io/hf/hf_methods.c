@@ -169,8 +169,8 @@ FP8_METHOD(modelopt, "modelopt", configure_modelopt);
 /*
  * Rows of both lie across the file, so that a piece of rows is read word by word, into scratch:
  *
- *     scales [groups][n] f32 | words [C words][n or their words] u32 | zeros [groups][n]
- *     | groups of columns [C] u32 | q of a row [C] | as it is stored [n * 4]
+ *     scales [groups][n] f32 | words [lines][n_words] u32 | group of each column [C] u32
+ *     | numbers as they are stored [4 n + 8] | zeros [groups][n] | q of a row [C]
  */
 typedef struct columns {
     const tg_gguf_tensor *t;
