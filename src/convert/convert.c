@@ -47,7 +47,7 @@ static tg_status open_source(tg_conversion *c, char folder[TG_GGUF_PATH_BYTES], 
     *own = false;
     if (c->kind == TG_FILE_FOLDER && c->type == TG_F32) TG_TRY(is_own(c, own));
     if (*own) return tg_own_gguf(&c->ctx->err, c->in, NULL, &c->g);
-    TG_TRY(tg_any_gguf(&c->ctx->err, c->in, folder, &c->floats, &c->g));
+    TG_TRY(tg_any_gguf(&c->ctx->err, c->in, folder, &c->run, &c->g));
     return tg_tensors_read(&c->g, &c->arena, false, &c->table);
 }
 
@@ -55,7 +55,7 @@ static tg_status open_source(tg_conversion *c, char folder[TG_GGUF_PATH_BYTES], 
  * more. */
 static tg_status check_temp(void *user, const char *temp) {
     tg_conversion *c = user;
-    tg_block_free(&c->floats);
+    tg_own_run_close(&c->run);
     return tg_convert_check(c->ctx, c->in, temp, c->kind, c->report);
 }
 
@@ -110,7 +110,7 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_k
     report->in_bytes = c.g.total_bytes;
     tg_tok_free(c.tok);
     tg_gguf_close(&c.g);
-    tg_block_free(&c.floats);
+    tg_own_run_close(&c.run);
     tg_arena_deinit(&c.arena);
     return s;
 }

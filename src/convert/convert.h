@@ -6,6 +6,7 @@
 #ifndef TG_CONVERT_CONVERT_H
 #define TG_CONVERT_CONVERT_H
 
+#include "convert/own_gguf.h"
 #include "model/net.h"
 #include "runtime/runtime.h"
 #include "tok/tok.h"
@@ -34,8 +35,8 @@ typedef struct tg_conversion {
     bool mixed; /* some matrices are of a finer type */
     uint32_t file_type;
     tg_convert_report *report;
-    tg_gguf g;       /* the source */
-    tg_block floats; /* of our own family */
+    tg_gguf g;      /* the source */
+    tg_own_run run; /* that is converted */
     tg_tensors table;
     tg_arena arena;
     tg_tok *tok;           /* of tokenizer.json; else NULL */

@@ -25,7 +25,7 @@ enum { PIECE_ELEMS = 1 << 14 };
 
 typedef struct side {
     tg_gguf g;
-    tg_block floats; /* of a run */
+    tg_own_run run; /* if it is one */
     tg_tensors table;
     tg_arena arena;
     tg_block room, piece;
@@ -33,13 +33,13 @@ typedef struct side {
 } side;
 
 static tg_status open_side(tg_ctx *ctx, const char *path, side *s) {
-    TG_TRY(tg_any_gguf(ctx, path, s->folder, &s->floats, &s->g));
+    TG_TRY(tg_any_gguf(ctx, path, s->folder, &s->run, &s->g));
     return tg_tensors_read(&s->g, &s->arena, false, &s->table);
 }
 
 static void close_side(side *s) {
     tg_gguf_close(&s->g);
-    tg_block_free(&s->floats);
+    tg_own_run_close(&s->run);
     tg_block_free(&s->room);
     tg_block_free(&s->piece);
     tg_arena_deinit(&s->arena);
@@ -187,7 +187,7 @@ static tg_status report(tg_ctx *ctx, const side *s, tg_buf *line, bool *equal, t
                       "equal: %s, %zu tensors, %" PRIu64
                       " parameters; sizes and weights alone are compared, since %s is no run",
                       s->table.config.family, s->table.n_tensors, s->table.elems,
-                      s[s[0].floats.data ? 1 : 0].g.path);
+                      s[s[0].run.file ? 1 : 0].g.path);
     tg_buf_putc(line, '\n');
     TG_TRY(tg_fail_named(ctx, s->g.path, tg_buf_status(ctx, line, "text")));
     return write && write(user, tg_buf_text(line), line->length) ? tg_stopped(ctx, s->g.path)

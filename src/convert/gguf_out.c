@@ -484,7 +484,7 @@ static tg_status begin(tg_exporting *e, tg_context *ctx, const char *in, const c
                            .arena = c->arena };
     e->begun = true;
     tg_os_seen_begin(err, &seen);
-    tg_status s = tg_own_gguf(err, in, &c->floats, &c->g);
+    tg_status s = tg_own_gguf(err, in, &c->run, &c->g);
     if (s == TG_OK) s = tg_os_want_unseen(err, out);
     tg_os_seen_end(err);
     if (s == TG_OK) s = tg_tensors_read(&c->g, &c->arena, false, &c->table);
@@ -514,7 +514,7 @@ void tg_exporting_deinit(tg_exporting *e) {
     tg_block_free(&e->buffer);
     tg_tok_free(c->tok);
     tg_gguf_close(&c->g);
-    tg_block_free(&c->floats);
+    tg_own_run_close(&c->run);
     tg_arena_deinit(&c->arena);
     *e = (tg_exporting) { .begun = false };
 }

@@ -14,9 +14,9 @@
  *     metadata    the run keeps keys      put_keys: those, behind put_head if they lack the sizes
  *                 it keeps none           put_bytes: put_head, and 256 tokens
  *
- * Nothing is written: a tg_gguf comes out, whose tensors lie in one block of floats, and whoever
- * writes (gguf_out.c, io/gguf/gguf_writer.c) asks it as any other file. Strings and tables are in
- * its arena, the block is the caller's, and the run's file is closed again.
+ * Nothing is written: a tg_gguf comes out, and whoever writes (gguf_out.c, io/gguf/gguf_writer.c)
+ * asks it as any other file. Strings and tables are in its arena; of the tensors one at a time is
+ * in memory, made by make() when its rows are asked for.
  *
  * Keys of sizes are put where they are read: by model/metadata_put.c and by the families.
  */
@@ -79,10 +79,28 @@ static tg_status read_parts(tg_file *f, const tg_gpt2_tensor *t, float *out) {
     return TG_OK;
 }
 
-/* Room for n tensors, of all elements of the file; sizes were checked as it was opened. */
-static tg_status make_tables(const tg_file *f, tg_gguf *g, tg_block *floats, size_t n,
+static bool is_renamed(const tg_file *f) { return tg_family_of(&f->config)->gguf; }
+
+/* Tensor `number` of transformers' GPT-2, or of the file. */
+static tg_status make(tg_gguf_maker *maker, size_t number) {
+    const tg_own_run *run = (const tg_own_run *)maker; /* its first member */
+    tg_file *f = run->file;
+    if (is_renamed(f)) {
+        const tg_gpt2_tensor t = tg_gpt2_tensor_at(&f->manifest, number);
+        return read_parts(f, &t, run->tensor.data);
+    }
+    const tg_manifest_entry *e = &f->manifest.entry[number];
+    const tg_file_tensor *from = tg_file_find(f, e->name);
+    TG_ASSERT(from);
+    return tg_file_read_f32(f, from, run->tensor.data, 0, (size_t)e->elems);
+}
+
+/* Room for n tensors, of which the largest has so many elements; sizes were checked as the file was
+ * opened. */
+static tg_status make_tables(tg_own_run *run, tg_gguf *g, size_t n, uint64_t largest,
                              tg_gguf_tensor **tensors, tg_gguf_place **places) {
-    TG_TRY(tg_block_new(g->ctx, (size_t)f->manifest.elems * sizeof(float), floats));
+    TG_TRY(tg_block_new(g->ctx, (size_t)largest * sizeof(float), &run->tensor));
+    run->maker.make = make;
     *tensors = tg_arena_array(&g->arena, n, sizeof **tensors);
     *places = tg_arena_array(&g->arena, n, sizeof **places);
     return *tensors && *places ? TG_OK : tg_fail_memory(g->ctx, "table of tensors", n);
@@ -106,23 +124,26 @@ static tg_status set_tensor(tg_gguf *g, const char *name, uint32_t n_dims, uint6
     return name ? TG_OK : tg_fail_memory(g->ctx, "name of a tensor", 64);
 }
 
-/* `at` walks through the block: tensors lie in it without gaps, in the order of transformers. */
-static tg_status add_tensors(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
-                             size_t *n) {
+/* In the order of transformers. */
+static tg_status add_tensors(tg_own_run *run, tg_gguf *g, tg_gguf_tensor **out, size_t *n) {
+    const tg_file *f = run->file;
     tg_gguf_place *places;
+    uint64_t largest = 0;
     *n = tg_gpt2_tensors(&f->config);
-    TG_TRY(make_tables(f, g, floats, *n, out, &places));
-    float *at = floats->data;
+    for (size_t i = 0; i < *n; i++) {
+        const tg_gpt2_tensor t = tg_gpt2_tensor_at(&f->manifest, i);
+        largest = t.dim[0] * t.dim[1] > largest ? t.dim[0] * t.dim[1] : largest;
+    }
+    TG_TRY(make_tables(run, g, *n, largest, out, &places));
     for (size_t i = 0; i < *n; i++) {
         const tg_gpt2_tensor t = tg_gpt2_tensor_at(&f->manifest, i);
         const bool vector = t.n_dims == 1;
-        TG_TRY(read_parts(f, &t, at));
+        places[i] = (tg_gguf_place) { .maker = &run->maker, .number = i };
         /* The two embeddings are rows of tokens and positions; what else has two dimensions is a
          * linear layer. */
         TG_TRY(set_tensor(g, translate(&g->arena, t.name), t.n_dims, vector ? 1 : t.dim[0],
-                          vector ? t.dim[0] : t.dim[1], !vector && t.name[0] == 'h', at, &places[i],
-                          &(*out)[i]));
-        at += t.dim[0] * t.dim[1];
+                          vector ? t.dim[0] : t.dim[1], !vector && t.name[0] == 'h',
+                          run->tensor.data, &places[i], &(*out)[i]));
     }
     return TG_OK;
 }
@@ -143,28 +164,27 @@ static bool is_of_experts(const tg_model_config *c, const char *name) {
 /* Those of a family whose names are GGUF's: rows of queries and keys lie plain, as transformers
  * has them, and gguf_out.c pairs them for llama.cpp. Experts, one below the other here, get
  * GGUF's third dimension. */
-static tg_status add_as_they_are(tg_file *f, tg_gguf *g, tg_block *floats, tg_gguf_tensor **out,
-                                 size_t *n) {
+static tg_status add_as_they_are(tg_own_run *run, tg_gguf *g, tg_gguf_tensor **out, size_t *n) {
+    const tg_file *f = run->file;
     tg_gguf_place *places;
+    uint64_t largest = 0;
     *n = f->manifest.n;
     g->heads_plain = true;
-    TG_TRY(make_tables(f, g, floats, *n, out, &places));
-    float *at = floats->data;
+    for (size_t i = 0; i < *n; i++)
+        largest = f->manifest.entry[i].elems > largest ? f->manifest.entry[i].elems : largest;
+    TG_TRY(make_tables(run, g, *n, largest, out, &places));
     for (size_t i = 0; i < *n; i++) {
         const tg_manifest_entry *e = &f->manifest.entry[i];
-        const tg_file_tensor *from = tg_file_find(f, e->name);
         const bool vector = e->n_dims == 1;
-        TG_ASSERT(from);
-        TG_TRY(tg_file_read_f32(f, from, at, 0, (size_t)e->elems));
+        places[i] = (tg_gguf_place) { .maker = &run->maker, .number = i };
         TG_TRY(set_tensor(g, tg_arena_strdup(&g->arena, e->name), (uint32_t)e->n_dims,
-                          vector ? 1 : e->dim[0], vector ? e->dim[0] : e->dim[1], false, at,
-                          &places[i], &(*out)[i]));
+                          vector ? 1 : e->dim[0], vector ? e->dim[0] : e->dim[1], false,
+                          run->tensor.data, &places[i], &(*out)[i]));
         if (is_of_experts(&f->config, e->name)) {
             (*out)[i].n_dims = 3;
             (*out)[i].dim[1] /= (uint64_t)f->config.experts;
             (*out)[i].dim[2] = (uint64_t)f->config.experts;
         }
-        at += e->elems;
     }
     return TG_OK;
 }
@@ -301,42 +321,46 @@ static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_t
 
 /* Files of the byte GPT do not state what it has by definition, and GGUF must: so its sizes are
  * completed. */
-static tg_status fill(tg_file *f, tg_gguf *g, tg_block *floats) {
+static tg_status fill(tg_own_run *run, tg_gguf *g, bool metadata_alone) {
+    const tg_file *f = run->file;
     const tg_gguf_value *factors[TG_FACTORS] = { NULL };
     tg_gguf_value *values = NULL;
     tg_gguf_tensor *tensors = NULL;
     size_t n_values = 0, n_tensors = 0;
     tg_model_config c = f->config;
     TG_TRY(tg_config_complete(g->ctx, g->path, &c));
-    const bool renamed = tg_family_of(&c)->gguf;
-    if (floats)
-        TG_TRY((renamed ? add_tensors : add_as_they_are)(f, g, floats, &tensors, &n_tensors));
+    if (!metadata_alone)
+        TG_TRY((is_renamed(f) ? add_tensors : add_as_they_are)(run, g, &tensors, &n_tensors));
     TG_TRY(f->keys ? put_keys(f, g, &c, &values, &n_values, factors)
                    : put_bytes(g, &c, &values, &n_values));
     for (size_t i = 0; i < TG_FACTORS; i++)
-        if (floats && factors[i]) TG_TRY(add_factors(g, factors[i], &tensors, &n_tensors));
+        if (!metadata_alone && factors[i]) TG_TRY(add_factors(g, factors[i], &tensors, &n_tensors));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);
 }
 
-/* floats NULL: metadata alone, without room for the weights. */
-tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_block *floats, tg_gguf *out) {
-    tg_file *f;
+void tg_own_run_close(tg_own_run *run) {
+    tg_file_close(run->file);
+    tg_block_free(&run->tensor);
+    *run = (tg_own_run) { .file = NULL };
+}
+
+/* run NULL: metadata alone, and the file is closed again. */
+tg_status tg_own_gguf(tg_ctx *ctx, const char *path, tg_own_run *run, tg_gguf *out) {
+    tg_own_run own, *r = run ? run : &own;
     *out = (tg_gguf) { .ctx = ctx, .path = path, .version = 3, .n_files = 1 };
-    if (floats) *floats = (tg_block) { 0 };
-    TG_TRY(tg_file_open(ctx, path, &f));
+    *r = (tg_own_run) { .file = NULL };
+    TG_TRY(tg_file_open(ctx, path, &r->file));
     tg_arena_init(&out->arena, &ctx->mem);
-    out->total_bytes = f->total_bytes;
-    const tg_status s = fill(f, out, floats);
-    tg_file_close(f);
-    if (s == TG_OK) return TG_OK;
-    tg_gguf_close(out);
-    if (floats) tg_block_free(floats);
+    out->total_bytes = r->file->total_bytes;
+    const tg_status s = fill(r, out, !run);
+    if (s != TG_OK) tg_gguf_close(out);
+    if (s != TG_OK || !run) tg_own_run_close(r);
     return s;
 }
 
 tg_status tg_any_gguf(tg_ctx *ctx, const char *path, char folder[TG_GGUF_PATH_BYTES],
-                      tg_block *floats, tg_gguf *out) {
+                      tg_own_run *run, tg_gguf *out) {
     bool takes;
     TG_TRY(tg_gguf_takes(ctx, path, folder, &takes));
-    return takes ? tg_gguf_open_any(ctx, folder, out) : tg_own_gguf(ctx, path, floats, out);
+    return takes ? tg_gguf_open_any(ctx, folder, out) : tg_own_gguf(ctx, path, run, out);
 }

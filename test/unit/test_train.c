@@ -536,6 +536,43 @@ static void measured_without_a_trainer(void **state) {
     assert_int_equal(a.live_pieces, 0);
 }
 
+/* Whoever converts a run or compares it has a tensor of it in memory, and not all of them: beside a
+ * GGUF file's head, of which 8 MiB are read. */
+static void read_a_tensor_at_a_time(void **state) {
+    (void)state;
+    static const char run[] = "build/test_lazy.tinygpt", gguf[] = "build/test_lazy.gguf";
+    test_alloc a = { .fail_at = 0 };
+    tg_context_options co = tg_context_options_default();
+    co.alloc = test_alloc_fn;
+    co.alloc_user = &a;
+    for (int own = 0; own < 2; own++) {
+        const tg_model_config deep = {
+            16, 160, 4, 8, 256, 640, .family = own ? "tinygpt" : "qwen3"
+        };
+        const size_t weight_bytes = (size_t)tg_param_count(&deep) * sizeof(float);
+        tg_context *ctx;
+        tg_model *m;
+        tg_job *job;
+        bool equal;
+        assert_int_equal(tg_context_new(&co, &ctx), TG_OK);
+        OK(ctx, tg_model_new(ctx, &deep, 1, &m));
+        OK(ctx, tg_model_save(m, run, TG_FILE_V3));
+        tg_model_free(m);
+        const size_t before = a.peak_bytes = a.live_bytes;
+        OK(ctx, tg_model_convert_job(ctx, run, gguf, TG_FILE_GGUF, &job));
+        while (tg_job_poll(job, 5) == TG_PENDING) continue;
+        OK(ctx, tg_job_poll(job, 0));
+        tg_job_free(job);
+        OK(ctx, tg_file_compare(ctx, run, gguf, &equal, NULL, NULL));
+        assert_true(equal);
+        assert_true(a.peak_bytes - before < weight_bytes);
+        tg_context_free(ctx);
+        assert_int_equal(a.live_pieces, 0);
+    }
+    remove(run);
+    remove(gguf);
+}
+
 /* Everything a program does, with an allocator that fails at one place. True if all went well. */
 static bool whole_program(test_alloc *a) {
     tg_context_options co = tg_context_options_default();
@@ -609,6 +646,7 @@ int main(void) {
         cmocka_unit_test(names_a_bad_option),
         cmocka_unit_test(short_texts),
         cmocka_unit_test(measured_without_a_trainer),
+        cmocka_unit_test(read_a_tensor_at_a_time),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,8 +71,15 @@ typedef struct tg_gguf_times {
     float by;
 } tg_gguf_times;
 
+/* Makes tensors whole when rows of them are asked for, in memory that all of its tensors share: so
+ * one thread asks, for one tensor after the other. */
+typedef struct tg_gguf_maker {
+    tg_status (*make)(struct tg_gguf_maker *m, size_t number);
+    const void *holds; /* the place whose tensor lies there; NULL: none */
+} tg_gguf_maker;
+
 /*
- * How a tensor lies in a file of safetensors.
+ * How a tensor lies in a file of safetensors, or in a run.
  *
  *   times     what GGUF has multiplied with numbers of config.json (Falcon-H1), as f32
  *   turned    as [columns, rows], the way of GPT-2's linear layers
@@ -105,6 +112,8 @@ typedef struct tg_gguf_place {
     const struct tg_gguf_tensor *experts; /* [dim[2]] the matrix of each; NULL: they follow each
                                              other */
     const tg_gguf_times *times;           /* NULL: none */
+    tg_gguf_maker *maker; /* of what the reader's memory has; NULL: nobody has to make it */
+    size_t number;        /* the maker's */
     bool turned, plus_one;
     tg_dtype stored_type; /* of what becomes f32 */
     const tg_gguf_form *form;

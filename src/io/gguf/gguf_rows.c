@@ -91,9 +91,20 @@ size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
     return 0;
 }
 
+/* A maker that failed holds nothing. */
+static tg_status make(const tg_gguf_place *p) {
+    tg_gguf_maker *m = p->maker;
+    if (m->holds == p) return TG_OK;
+    m->holds = NULL;
+    TG_TRY(m->make(m, p->number));
+    m->holds = p;
+    return TG_OK;
+}
+
 tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
                                  uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch) {
     const tg_gguf_place *p = t->place;
+    if (p && p->maker) TG_TRY(make(p));
     if (p && p->experts) return read_experts(ctx, g, t, first, n, out, scratch);
     if (p && p->form) return p->form->read(ctx, t, first, n, out, scratch);
     if (p && p->turned) return read_turned(ctx, t, first, n, out, scratch);
