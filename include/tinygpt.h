@@ -291,7 +291,8 @@ typedef enum tg_ability {
     TG_CAN_EMBED, /* texts: an embedder */
     TG_CAN_CHAT,  /* there is a chat template that is known */
     TG_CAN_TRAIN, /* its weights are floats that may change: a trainer, an evaluation, a probe */
-    TG_CAN_SAVE   /* tg_model_save; what cannot be saved can be converted */
+    TG_CAN_SAVE,  /* tg_model_save; what cannot be saved can be converted */
+    TG_CAN_RANK   /* texts beside a query: an embedder with TG_POOLING_RANK */
 } tg_ability;
 TG_API bool tg_model_can(const tg_model *model, tg_ability what);
 
@@ -350,7 +351,8 @@ typedef struct tg_convert_report {
     double same_best;             /* share of positions with the same likeliest token */
     size_t n_texts, n_texts_same; /* that were cut into tokens by both; alike */
     size_t n_vectors;             /* of an encoder: texts whose vectors, of length 1, were compared;
-                                     max_error is then of an element, and there is no divergence */
+                                     max_error is then of an element, and there is no divergence.
+                                     Of a reranker: scores, all together one vector */
     double min_cosine;            /* of a new vector and the old one */
 } tg_convert_report;
 
@@ -677,7 +679,9 @@ typedef enum tg_pooling {
     TG_POOLING_LAST,          /* that of the last one, which ends the text in many models */
     TG_POOLING_MAX,           /* the largest of each number */
     TG_POOLING_MEAN_SQRT_LEN, /* the sum, divided by sqrt(n) */
-    TG_POOLING_WEIGHTED_MEAN  /* with weights 1..n in the order of tokens */
+    TG_POOLING_WEIGHTED_MEAN, /* with weights 1..n in the order of tokens */
+    TG_POOLING_RANK /* no vector: how well the text answers tg_embedder_query, by the head of a
+                       reranker (TG_CAN_RANK), whose files say so */
 } tg_pooling;
 
 typedef struct tg_embed_options {
@@ -705,12 +709,16 @@ typedef struct tg_embedder tg_embedder; /* a model, ready to run over texts */
 TG_API tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_options *options,
                                  tg_embedder **out);
 TG_API void tg_embedder_free(tg_embedder *embedder);
-/* Floats of a vector, W: config.width for each way of pooling. */
+/* Floats of a vector, W: config.width for each way of pooling; 1 of a reranker. */
 TG_API size_t tg_embedder_width(const tg_embedder *embedder);
 /* Texts [n] to vectors, out [n, W], each by itself. E_FULL: a text has more tokens than the model
  * sees (config.ctx), or than its files allow. Messages count texts from 1. */
 TG_API tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n,
                                  float *out);
+
+/* Of a reranker: what the texts of the runs that follow are to answer; copied. The larger a score,
+ * the better; it is the head's number as it is, which some libraries put through a sigmoid. */
+TG_API tg_status tg_embedder_query(tg_embedder *embedder, const char *query);
 
 #ifdef TG_ADVANCED
 

@@ -7,11 +7,10 @@
  */
 #include "app.h"
 #include "print/format.h"
+#include "texts.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-enum { TEXT_LIMIT = 64 << 20 };
 
 typedef struct values {
     const char *file;
@@ -56,45 +55,6 @@ static const tg_command_spec spec = {
                 "  tinygpt embed qwen3-embedding \"why is the sky blue?\" --prompt-name query\n",
 };
 
-typedef struct texts {
-    tg_embed_text *text; /* [n] */
-    size_t n;
-    char *owned; /* what they point into, or NULL */
-} texts;
-
-/* An empty last line is the end of the one before it. */
-static bool split_lines(texts *t, const char *bytes, size_t n_bytes) {
-    size_t room = 1;
-    for (size_t i = 0; i < n_bytes; i++) room += bytes[i] == '\n';
-    t->text = calloc(room, sizeof *t->text);
-    if (!t->text) return false;
-    for (size_t at = 0; at < n_bytes;) {
-        const char *end = memchr(bytes + at, '\n', n_bytes - at);
-        const size_t n = end ? (size_t)(end - (bytes + at)) : n_bytes - at;
-        const bool cr = n > 0 && bytes[at + n - 1] == '\r';
-        t->text[t->n++] = (tg_embed_text) { bytes + at, n - cr };
-        at += n + 1;
-    }
-    return true;
-}
-
-static int get_texts(tg_app *app, const values *v, texts *t) {
-    size_t n_bytes;
-    if (v->file) {
-        const int code = tg_app_read_file(app, v->file, TEXT_LIMIT, &t->owned, &n_bytes);
-        if (code != TG_ARGS_GO_ON) return code;
-        if (split_lines(t, t->owned, n_bytes)) return TG_ARGS_GO_ON;
-    } else {
-        t->n = app->args.n_pos - 1;
-        t->text = calloc(t->n, sizeof *t->text);
-        for (size_t i = 0; t->text && i < t->n; i++)
-            t->text[i] = (tg_embed_text) { app->args.pos[i + 1], strlen(app->args.pos[i + 1]) };
-        if (t->text) return TG_ARGS_GO_ON;
-    }
-    tg_app_error(app, "not enough memory for the texts");
-    return TG_EXIT_FAILED;
-}
-
 /* Of vectors of length 1, which is why --raw has no cosines. */
 static double cosine(const float *a, const float *b, size_t width) {
     double dot = 0;
@@ -133,7 +93,7 @@ static void print_matrix(const values *v, const float *vectors, size_t n, size_t
                    c + 1 < cols ? ' ' : '\n');
 }
 
-static int embed(tg_app *app, const values *v, tg_model *model, const texts *t) {
+static int embed(tg_app *app, const values *v, tg_model *model, const tg_texts *t) {
     tg_embedder *embedder = NULL;
     tg_embed_options o = tg_embed_options_default();
     o.pooling = (tg_pooling)v->pooling;
@@ -169,23 +129,21 @@ int tg_cmd_embed(int argc, char **argv) {
     tg_app app;
     int code = tg_app_parse(&app, &spec, &group, 1, argc, argv);
     if (code != TG_ARGS_GO_ON) return code;
-    if ((app.args.n_pos > 1) == (v.file != NULL))
-        return tg_args_refuse(&app.args, "want TEXT or --file F, have %s",
-                              v.file ? "both" : "none");
+    code = tg_texts_want(&app, v.file, 1);
+    if (code != TG_ARGS_GO_ON) return code;
     if (v.similar && v.raw)
         return tg_args_refuse(&app.args, "--similar compares vectors of length 1: leave out --raw");
     code = tg_app_open(&app);
     if (code != TG_ARGS_GO_ON) return code;
-    texts t = { NULL, 0, NULL };
+    tg_texts t = { .n = 0 };
     tg_model *model = NULL;
-    code = get_texts(&app, &v, &t);
+    code = tg_texts_get(&app, v.file, 1, &t);
     if (code == TG_ARGS_GO_ON) {
         const tg_status s = tg_model_open(app.ctx, app.args.pos[0], &model);
         code =
             s == TG_OK ? embed(&app, &v, model, &t) : tg_app_failed(&app, app.ctx, s, TG_READING);
     }
     tg_model_free(model);
-    free(t.text);
-    free(t.owned);
+    tg_texts_free(&t);
     return tg_app_end(&app, code);
 }

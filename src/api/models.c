@@ -50,6 +50,7 @@ bool tg_model_can(const tg_model *model, tg_ability what) {
     switch (what) {
     case TG_CAN_WRITE: return !model->table.embed.only;
     case TG_CAN_EMBED: return true; /* hidden states are pooled where there is no encoder */
+    case TG_CAN_RANK: return tg_rank_there(model);
     case TG_CAN_CHAT: return tg_tokenizer_template(&model->tokenizer) != NULL;
     case TG_CAN_TRAIN:
     case TG_CAN_SAVE: return tg_weights_are_flat(model);
@@ -91,7 +92,14 @@ tg_status tg_embedder_new(tg_context *ctx, tg_model *model, const tg_embed_optio
 void tg_embedder_free(tg_embedder *embedder) { tg_embedder_close(embedder); }
 
 size_t tg_embedder_width(const tg_embedder *embedder) {
-    return embedder ? tg_pooler_width(&embedder->pooler) : 0;
+    return embedder ? tg_embedder_wide(embedder) : 0;
+}
+
+tg_status tg_embedder_query(tg_embedder *embedder, const char *query) {
+    if (!embedder) return TG_E_ARG;
+    ENTER(embedder->ctx);
+    WANT(embedder->ctx, query);
+    return tg_embedder_ask(embedder, query);
 }
 
 tg_status tg_embedder_run(tg_embedder *embedder, const tg_embed_text *texts, size_t n, float *out) {

@@ -199,7 +199,8 @@ static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out)
     for (size_t i = 0; i < n; i++) in[i] = (tg_embed_text) { texts[i], strlen(texts[i]) };
     const tg_embed_options o = { .cut = true };
     TG_TRY(tg_embedder_open(ctx, m, &o, &e));
-    const tg_status s = tg_embedder_embed(e, in, n, out);
+    tg_status s = tg_rank_there(m) ? tg_embedder_ask(e, texts[0]) : TG_OK;
+    if (s == TG_OK) s = tg_embedder_embed(e, in, n, out);
     tg_embedder_close(e);
     return s;
 }
@@ -214,28 +215,34 @@ static tg_status want_finite(tg_ctx *ctx, const char *in, const tg_convert_repor
 }
 
 /* The answers of a model that embeds alone: vectors of all texts but the empty one, which may have
- * no token. */
+ * no token; of a reranker their scores, as one vector. */
 static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_convert_report *r) {
     const tg_pooling_ways *ways = &a->table.embed.ways;
     const size_t each = ways->n ? (size_t)ways->n : 1; /* a vector for each way of pooling */
-    const size_t n = N_TEXTS - 1, width = (size_t)a->layout.config.width * each;
+    const size_t n = N_TEXTS - 1;
+    const bool scores = tg_rank_there(a);
+    const size_t rows = scores ? 1 : n, width = scores ? n : (size_t)a->layout.config.width * each;
     if (!b->table.embed.only || memcmp(ways, &b->table.embed.ways, sizeof *ways) != 0)
         return tg_fail(&ctx->err, TG_E_FORMAT, "comparison: want the same way of pooling");
-    float *v = tg_alloc(&ctx->err.mem, 2 * n * width * sizeof *v);
-    if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * n * width * sizeof *v);
-    const float *x = v, *y = v + n * width;
+    float *v = tg_alloc(&ctx->err.mem, 2 * rows * width * sizeof *v);
+    if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * rows * width * sizeof *v);
+    const float *x = v, *y = v + rows * width;
     tg_status s = embed_texts(ctx, a, n, v);
-    if (s == TG_OK) s = embed_texts(ctx, b, n, v + n * width);
+    if (s == TG_OK) s = embed_texts(ctx, b, n, v + rows * width);
     r->min_cosine = 1;
-    for (; s == TG_OK && r->n_vectors < n; r->n_vectors++, x += width, y += width) {
-        double cosine = 0;
+    for (; s == TG_OK && r->n_vectors < rows; r->n_vectors++, x += width, y += width) {
+        double cosine = 0, squares[2] = { 0, 0 };
         for (size_t i = 0; i < width; i++) {
             note(&r->max_error, tg_fabs((double)x[i] - (double)y[i]));
             cosine += (double)x[i] * (double)y[i];
+            squares[0] += (double)x[i] * (double)x[i];
+            squares[1] += (double)y[i] * (double)y[i];
         }
+        if (scores && squares[0] * squares[1] > 0) cosine /= tg_sqrt(squares[0] * squares[1]);
         if (!(cosine >= r->min_cosine)) r->min_cosine = cosine;
     }
-    tg_free(&ctx->err.mem, v, 2 * n * width * sizeof *v);
+    if (s == TG_OK) r->n_vectors = n;
+    tg_free(&ctx->err.mem, v, 2 * rows * width * sizeof *v);
     return s;
 }
 

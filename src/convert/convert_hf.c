@@ -227,10 +227,13 @@ static tg_status fill_tokenizer_config(tg_conversion *c, const tg_hf_family *fam
     tg_json_put_bool(&w, false);
     tg_json_key(&w, "model_max_length");
     tg_json_put_int(&w, c->table.config.ctx);
-    if (!encoder) {
+    /* The kinds of a pair's tokens are among what a tokenizer gives if it is told so alone. */
+    const bool kinds = tg_gguf_tensor_find(&c->g, "token_types.weight") != NULL;
+    if (!encoder || kinds) {
         tg_json_key(&w, "model_input_names");
         tg_json_begin_array(&w);
         tg_json_put_string(&w, "input_ids");
+        if (kinds) tg_json_put_string(&w, "token_type_ids");
         tg_json_put_string(&w, "attention_mask");
         tg_json_end_array(&w);
     }
@@ -284,7 +287,8 @@ static tg_status write_others(tg_conversion *c, const tg_hf_family *family) {
         const bool made = files[i].fill && !(family->encoder && files[i].fill == fill_generation);
         if (!done && made) TG_TRY(write_text(c, family, files[i].name, files[i].fill));
     }
-    if (!c->table.embed.ways.n) return TG_OK;
+    const bool ranks = c->table.embed.type == TG_POOLING_TYPE_RANK; /* config.json says it all */
+    if (!c->table.embed.ways.n || ranks) return TG_OK;
     const char *path = inside(c, "1_Pooling");
     if (!path) return TG_E_MEMORY;
     TG_TRY(tg_os_make_folder(&c->ctx->err, path));

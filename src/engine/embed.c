@@ -11,6 +11,11 @@
  * A decoder takes one text after the other, each from position 0 on, in pieces: attention sees
  * what is before a token alone, so a cache has what earlier pieces were.
  *
+ * A reranker reads each text behind a query, which is of kind 0, as one of kind 1, and its pooled
+ * vector becomes a score (rank.h):
+ *
+ *     tokens     | [CLS] q q [SEP] a b [SEP] | [CLS] q q [SEP] c [SEP] | ..
+ *
  * A text's vector does not depend on those beside it: attention stays within its span, or within
  * its own positions of the cache; all else is row by row.
  */
@@ -66,6 +71,11 @@ static bool encodes(const tg_model *model) {
     return tg_family_of(&model->layout.config)->encode != NULL;
 }
 
+static bool ranks(const tg_model *model, const tg_embed_options *o) {
+    return o->pooling == TG_POOLING_RANK ||
+           (o->pooling == TG_POOLING_MODEL && model->table.embed.type == TG_POOLING_TYPE_RANK);
+}
+
 /* The ways of the options, of the model's files, or of its kind. */
 static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_options *o,
                          tg_pooling_ways *ways) {
@@ -78,19 +88,23 @@ static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_
         [TG_POOLING_WEIGHTED_MEAN] = TG_POOLING_BY_WEIGHTED_MEAN,
     };
     const tg_embed_rules said = model->table.embed;
-    if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_WEIGHTED_MEAN)
+    if (o->pooling < TG_POOLING_MODEL || o->pooling > TG_POOLING_RANK)
         return tg_fail(&ctx->err, TG_E_ARG, "embedding: pooling: want 0..%d, have %d",
-                       TG_POOLING_WEIGHTED_MEAN, (int)o->pooling);
+                       TG_POOLING_RANK, (int)o->pooling);
+    if (ranks(model, o)) {
+        *ways = said.ways.n ? said.ways : tg_rank_ways(model);
+        return TG_OK;
+    }
     *ways = (tg_pooling_ways) { 1, { encodes(model) ? TG_POOLING_BY_MEAN : TG_POOLING_BY_LAST } };
     if (o->pooling != TG_POOLING_MODEL)
         ways->way[0] = named[o->pooling];
-    else if (said.ways.n)
-        *ways = said.ways;
     else if (said.type >= 0)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "embedding: pooling_type of the file: want 1 (mean), 2 (CLS) or 3 (last), "
-                       "have %d: name a way of pooling",
+                       "embedding: pooling_type of the file: want 1 (mean), 2 (CLS), 3 (last) or 4 "
+                       "(rank), have %d: name a way of pooling",
                        (int)said.type);
+    else if (said.ways.n)
+        *ways = said.ways;
     for (int32_t i = 0; i < ways->n; i++)
         if (ways->way[i] == TG_POOLING_BY_MAX && tg_family_of(&model->layout.config)->linear_behind)
             return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
@@ -161,8 +175,10 @@ tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_opti
     e->rows = TG_EMBED_ROWS;
     tg_buf_init(&e->text, &ctx->err.mem);
     tg_buf_init(&e->prompt, &ctx->err.mem);
+    tg_ids_init(&e->query, &ctx->err.mem);
     size_t width = (size_t)model->layout.config.width;
     tg_status s = take_prompt(e, o);
+    if (s == TG_OK && ranks(model, o)) s = tg_rank_open(model, &e->head);
     if (s == TG_OK && encodes(e->model)) s = build(e);
     if (s == TG_OK && e->built) width = tg_type_cols(&e->vectors->type);
     if (s == TG_OK) s = tg_pooler_init(&ctx->err, &e->pooler, ways, width);
@@ -179,9 +195,33 @@ void tg_embedder_close(tg_embedder *e) {
     unbuild(e);
     tg_all_rows_deinit(&e->decoder);
     tg_pooler_deinit(&e->pooler);
+    tg_rank_close(&e->head);
+    tg_ids_deinit(&e->query);
     tg_buf_deinit(&e->text);
     tg_buf_deinit(&e->prompt);
     tg_free(&mem, e, sizeof *e);
+}
+
+size_t tg_embedder_wide(const tg_embedder *e) {
+    return e->head.pooled ? 1 : tg_pooler_width(&e->pooler);
+}
+
+tg_status tg_embedder_ask(tg_embedder *e, const char *query) {
+    if (!e->head.pooled)
+        return tg_fail(&e->ctx->err, TG_E_ARG,
+                       "reranking: want an embedder of a reranker (TG_POOLING_RANK) to ask, have "
+                       "one whose texts become vectors");
+    e->query.n = 0;
+    TG_TRY(
+        tg_tok_encode(&e->ctx->err, e->model->tok, query, strlen(query), TG_TOK_ENDS, &e->query));
+    const size_t most = (size_t)e->ctx_tokens;
+    if (e->query.n + 2 <= most) return TG_OK;
+    const size_t n = e->query.n;
+    e->query.n = 0;
+    return tg_fail(&e->ctx->err, TG_E_FULL,
+                   "reranking: query: want at most %zu tokens, which leaves one for a text, have "
+                   "%zu",
+                   most - 2, n);
 }
 
 /* ---------------------------------------------------------------------------------- beginnings */
@@ -224,14 +264,36 @@ static void cut(tg_embedder *e, place at, size_t most, tg_ids *ids) {
     ids->n = most;
 }
 
+/* The query in front, with both of its ends; the text behind it has its last end alone. */
+static tg_status begin_pair(tg_embedder *e, place at, tg_ids *ids) {
+    const size_t n = e->query.n;
+    if (n == 0)
+        return tg_fail(&e->ctx->err, TG_E_ARG,
+                       "reranking: text %zu of %zu: want a query first (tg_embedder_query), as the "
+                       "model scores pairs, have none",
+                       at.number, at.n);
+    for (size_t i = 0; i < n; i++) TG_TRY(tg_ids_push(&e->ctx->err, ids, e->query.id[i]));
+    return TG_OK;
+}
+
+static void end_pair(const tg_embedder *e, tg_ids *ids) {
+    const size_t n = e->query.n;
+    if (!tg_tok_adds_bos(e->model->tok)) return;
+    memmove(ids->id + n, ids->id + n + 1, (ids->n - n - 1) * sizeof *ids->id);
+    ids->n--;
+}
+
 static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text, tg_ids *ids) {
+    const bool pair = e->head.pooled != NULL;
     ids->n = 0;
+    if (pair) TG_TRY(begin_pair(e, at, ids));
     tg_buf_clear(&e->text);
     tg_buf_append(&e->text, tg_buf_text(&e->prompt), e->prompt.length);
     tg_buf_append(&e->text, text->text, text->n_bytes);
     TG_TRY(tg_buf_status(&e->ctx->err, &e->text, "text to embed"));
     TG_TRY(tg_tok_encode(&e->ctx->err, e->model->tok, tg_buf_text(&e->text), e->text.length,
                          TG_TOK_ENDS, ids));
+    if (pair) end_pair(e, ids);
     const size_t most = (size_t)e->ctx_tokens;
     const int32_t vocab = e->model->layout.config.vocab;
     for (size_t i = 0; i < ids->n; i++)
@@ -243,7 +305,7 @@ static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text
         return tg_fail(&e->ctx->err, TG_E_ARG,
                        "embedding: text %zu of %zu: want a token, have none", at.number, at.n);
     if (ids->n <= most) return TG_OK;
-    if (e->o.cut) {
+    if (e->o.cut && e->query.n + 2 <= most) {
         cut(e, at, most, ids);
         return TG_OK;
     }
@@ -261,7 +323,7 @@ static bool add_text(const tg_embedder *e, tg_embed_batch *b, const tg_ids *ids)
     for (size_t i = 0; i < ids->n; i++) {
         tokens[at + i] = ids->id[i];
         if (positions) positions[at + i] = (int32_t)i;
-        if (kinds) kinds[at + i] = 0;
+        if (kinds) kinds[at + i] = i >= e->query.n && e->query.n > 0;
         spans[2 * (at + i)] = (int32_t)at;
         spans[2 * (at + i) + 1] = (int32_t)(at + ids->n);
     }
@@ -269,10 +331,20 @@ static bool add_text(const tg_embedder *e, tg_embed_batch *b, const tg_ids *ids)
     return true;
 }
 
+/* The text's vector, or its score. */
+static void end_text(tg_embedder *e, float *out) {
+    if (!e->head.pooled) {
+        tg_pooler_end(&e->pooler, e->o.raw, out);
+        return;
+    }
+    tg_pooler_end(&e->pooler, true, e->head.pooled);
+    *out = tg_rank_score(&e->head, e->head.pooled);
+}
+
 static tg_status run_batch(tg_embed_work *w, double deadline_ms) {
     tg_embedder *e = w->e;
     tg_embed_batch *b = &w->batch;
-    const size_t width = e->pooler.width, wide = tg_pooler_width(&e->pooler);
+    const size_t width = e->pooler.width, wide = tg_embedder_wide(e);
     const tg_scalars rt = { .rows = (int32_t)b->begin[b->n] };
     w->run.deadline_ms = deadline_ms;
     const tg_status s = tg_runtime_run(e->ctx, "embedding", &e->plan, &rt, &w->run);
@@ -283,7 +355,7 @@ static tg_status run_batch(tg_embed_work *w, double deadline_ms) {
     const float *vectors = tg_plan_data(&e->plan, e->vectors);
     for (size_t i = 0; i < b->n; i++) {
         tg_pooler_add(&e->pooler, vectors + b->begin[i] * width, b->begin[i + 1] - b->begin[i]);
-        tg_pooler_end(&e->pooler, e->o.raw, w->out + (b->first + i) * wide);
+        end_text(e, w->out + (b->first + i) * wide);
     }
     b->first += b->n;
     b->n = 0;
@@ -346,7 +418,7 @@ static tg_status run_text(tg_embed_work *w, double deadline_ms) {
     w->at += n;
     if (w->at < w->ids.n) return TG_OK;
     w->held = false;
-    tg_pooler_end(&e->pooler, e->o.raw, w->out + (w->next - 1) * tg_pooler_width(&e->pooler));
+    end_text(e, w->out + (w->next - 1) * tg_embedder_wide(e));
     return TG_OK;
 }
 

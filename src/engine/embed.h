@@ -8,6 +8,7 @@
 
 #include "engine/all_rows.h"
 #include "engine/pooler.h"
+#include "engine/rank.h"
 
 enum { TG_EMBED_ROWS = 512 };
 
@@ -24,11 +25,17 @@ struct tg_embedder {
     bool built;
     tg_all_rows decoder; /* not open: an encoder, or no text came yet */
     tg_pooler pooler;
+    tg_rank_head head; /* of a reranker: texts are scored beside */
+    tg_ids query;      /* this one, which is there once somebody asked */
     tg_buf prompt;     /* in front of every text */
     tg_buf text;       /* the one that is being encoded, with what goes in front of it */
     const tg_job *job; /* pending on it; NULL: none */
 };
 
+/* Floats of a text's result. */
+size_t tg_embedder_wide(const tg_embedder *e);
+/* The query beside which texts are scored from now on. */
+tg_status tg_embedder_ask(tg_embedder *e, const char *query);
 tg_status tg_embedder_open(tg_context *ctx, tg_model *model, const tg_embed_options *o,
                            tg_embedder **out);
 void tg_embedder_close(tg_embedder *e);

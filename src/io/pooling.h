@@ -24,6 +24,8 @@ typedef struct tg_pooling_row {
 } tg_pooling_row;
 extern const tg_pooling_row tg_pooling_table[TG_POOLING_COUNT];
 
+/* pooling_type of rerankers, whose pooled rows become a score. */
+enum { TG_POOLING_TYPE_RANK = 4 };
 enum { TG_POOLING_WAYS_MOST = 8, TG_POOLING_NAMES_BYTES = 256 };
 typedef struct tg_pooling_ways {
     int32_t n; /* 0: nothing is said */

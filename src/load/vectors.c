@@ -6,6 +6,7 @@
  *   no_shift          [C] zeros, of layer norms without a shift
  *   ..biases          biases of one product side by side, where their matrices are states of their
  *                     own; in a flat array they lie so already (model/layout.h)
+ *   cls..             the head of a reranker as floats, for engine/rank.c; no graph reads it
  */
 #include "load/weights.h"
 
@@ -20,21 +21,26 @@ static tg_status add(tg_model *m, const char *name, size_t n, float **out) {
     return TG_OK;
 }
 
-/* Factors of frequencies are a tensor of a file, and a value of the metadata of a trained model. */
-static tg_status read_factors(tg_model *m, const char *name, size_t half, float *out, bool *there) {
+/* A tensor of the file, n elements of any type. */
+static tg_status read_floats(tg_model *m, const char *name, size_t n, float *out, bool *there) {
     tg_ctx *err = &m->ctx->err;
-    if (m->keys) return tg_keys_factors(m->keys, name, half, out, there);
     const tg_gguf_tensor *t = m->metadata ? tg_gguf_tensor_find(m->metadata, name) : NULL;
     *there = t != NULL;
     if (!t) return TG_OK;
-    if (t->elems != half)
+    if (t->elems != n)
         return tg_fail(err, TG_E_SHAPE, "%s: tensor %s: want %zu, have %" PRIu64, m->metadata->path,
-                       t->name, half, t->elems);
+                       t->name, n, t->elems);
     tg_block buffer = { 0 };
     tg_status s = tg_block_new(err, (size_t)t->bytes, &buffer);
     if (s == TG_OK) s = tg_gguf_read_floats(m->metadata, t, buffer.data, out);
     tg_block_free(&buffer);
     return s;
+}
+
+/* Factors of frequencies are a tensor of a file, and a value of the metadata of a trained model. */
+static tg_status read_factors(tg_model *m, const char *name, size_t half, float *out, bool *there) {
+    if (m->keys) return tg_keys_factors(m->keys, name, half, out, there);
+    return read_floats(m, name, half, out, there);
 }
 
 /* The factors of a table of frequencies: none are for layers with a window. */
@@ -84,9 +90,33 @@ static tg_status add_biases(tg_model *m, const char *role, int layer) {
     return TG_OK;
 }
 
+/* Of a file that has a classifier, what is there of the head. */
+static tg_status add_head(tg_model *m) {
+    static const char *const names[TG_RANK_TENSORS] = { "cls.weight", "cls.bias", "cls.norm.weight",
+                                                        "cls.output.weight", "cls.output.bias" };
+    if (tg_family_of(&m->layout.config)->rank == TG_RANK_NONE || m->keys || !m->metadata ||
+        !tg_gguf_tensor_find(m->metadata, "cls.output.weight"))
+        return TG_OK;
+    for (size_t i = 0; i < TG_RANK_TENSORS; i++) {
+        const tg_gguf_tensor *t = tg_gguf_tensor_find(m->metadata, names[i]);
+        float *out = NULL;
+        bool there;
+        if (!t) continue;
+        TG_TRY(add(m, names[i], (size_t)t->elems, &out));
+        TG_TRY(read_floats(m, names[i], (size_t)t->elems, out, &there));
+    }
+    return TG_OK;
+}
+
+const tg_vector *tg_weights_vector(const tg_model *m, const char *name) {
+    for (size_t i = 0; i < m->n_vectors; i++)
+        if (strcmp(m->vectors[i].name, name) == 0) return &m->vectors[i];
+    return NULL;
+}
+
 tg_status tg_weights_make_vectors(tg_model *m) {
     const tg_model_config *c = &m->layout.config;
-    const size_t most = TG_FREQ_TABLES + 1 + 3 * (size_t)c->layers;
+    const size_t most = TG_FREQ_TABLES + 1 + TG_RANK_TENSORS + 3 * (size_t)c->layers;
     float *zeros = NULL;
     m->vectors = tg_arena_array(&m->arena, most, sizeof *m->vectors);
     if (!m->vectors)
@@ -96,6 +126,7 @@ tg_status tg_weights_make_vectors(tg_model *m) {
         TG_TRY(add(m, TG_NO_SHIFT_NAME, (size_t)c->width, &zeros));
         memset(zeros, 0, (size_t)c->width * sizeof *zeros);
     }
+    TG_TRY(add_head(m));
     for (int layer = 0; layer < c->layers; layer++) {
         TG_TRY(add_biases(m, "attn_qkv", layer));
         TG_TRY(add_biases(m, "ffn_gate_up", layer));

@@ -92,6 +92,7 @@ void tg_weights_free(tg_model *m);
 tg_status tg_weights_read_text_parts(tg_model *m);
 /* vectors.c: what is computed, once packed weights are in memory. */
 tg_status tg_weights_make_vectors(tg_model *m);
+const tg_vector *tg_weights_vector(const tg_model *m, const char *name); /* NULL: there is none */
 
 /* A net of the model in g, of whole sequences; and its weights' memory for a plan. */
 void tg_weights_net(const tg_model *m, tg_graph *g, tg_net *out);

@@ -120,6 +120,17 @@ typedef struct tg_net_texts {
 
 enum { TG_FAMILY_CLASSES = 2 };
 
+/* The head of a reranker that a file of the family may have: engine/rank.c. */
+typedef enum tg_rank_form { TG_RANK_NONE, TG_RANK_TANH, TG_RANK_GELU_NORM } tg_rank_form;
+enum { TG_RANK_TENSORS = 5 };
+#define TG_RANK_WANTS                                                                              \
+    { "cls.weight", TG_SIZE_WIDTH, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },                              \
+        { "cls.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },                              \
+        { "cls.norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, TG_WANT_OPTIONAL },                       \
+        { "cls.output.weight", TG_SIZE_ANY, TG_SIZE_WIDTH, TG_WANT_OPTIONAL }, {                   \
+        "cls.output.bias", TG_SIZE_ONE, TG_SIZE_ANY, TG_WANT_OPTIONAL                              \
+    }
+
 typedef struct tg_family {
     const char *name, *doc; /* the name is GGUF's general.architecture, too */
     const char *label;      /* what people call it, short: for lists */
@@ -135,6 +146,7 @@ typedef struct tg_family {
     bool windows;          /* its layers may see a window alone; */
     bool first_sees_all;   /* of so many, the first does not, and else the last */
     bool linear_behind;    /* what stands behind the pooling is applied before it, to each token */
+    tg_rank_form rank;     /* what stands behind its pooling, in files that rerank */
     bool layer_norms;      /* its norms are layer norms, whether or not they have a shift */
     bool caps;             /* its scores and logits may have soft caps */
     bool scales;           /* what is added to its stream, and its logits, may be scaled */

@@ -19,6 +19,7 @@ from util import (SILENT, TINY, TOP, Result, check, equal, expect, have_model, m
 FAULTY = os.path.join(os.path.dirname(os.path.abspath(sys.argv[1])), "test", "tinygpt_nan")
 TUNED = os.path.join(TOP, "test", "golden", "lm", "tune_qwen3.zip")
 EXPERTS = os.path.join(TOP, "test", "golden", "lm", "tune_qwen3moe.zip")
+RERANKER = os.path.join(TOP, "test", "golden", "lm", "rank_bert.zip")
 LLAMA, BERT = "SmolLM2-135M-Instruct.Q4_1.gguf", "minilm.zip"
 # What these print needs a GPU that is no software.
 NOT_RUN = {"bench tiles", "bench fusion"}
@@ -110,6 +111,7 @@ def keys_of_third_party_models():
                for part in ("think", "tool_call")))
     compared("embed", asked("embed", have_model(BERT), "a", "b"),
              asked("embed", have_model(BERT), "a", "b", "--similar"))
+    compared("rerank", asked("rerank", RERANKER, "a", "b", "c"))
 
 
 def keys_of_bench():

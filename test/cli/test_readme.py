@@ -54,6 +54,7 @@ def prepare():
         f.write("The sky is\tblue\tmade of cheese\nTwo and two are\tfour\n")
     with open("arc.jsonl", "w", encoding="utf-8") as f:
         f.write('{"question": "The sky is", "choices": {"text": ["red", "blue"], "label": ["A", "B"]}, "answerKey": "B"}\n')
+    shutil.copy(os.path.join(TOP, "test", "golden", "lm", "rank_bert.zip"), "reranker.zip")
     for name, source in LINKS.items():
         check(os.path.exists(os.path.join(MODELS, source)), f"{source} is here: tools/setup.sh fetches it")
         # A copy, since what stands beside a model must be free to write.

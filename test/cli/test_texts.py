@@ -209,6 +209,43 @@ def embeddings_as_their_files_say():
     equal(vectors("again", "a b"), two, "and come back")
 
 
+def rerankers():
+    """Best first; the same in every form of the file; what has no head, one of several labels or of another kind."""
+    lm = os.path.join(TOP, "test", "golden", "lm")
+    for family in "bert", "modernbert", "modernbert_cls":
+        source = os.path.join(lm, f"rank_{family}.zip")
+        asked = ("the cat bites a dog?", "a dog.", "the\ncat", "")
+        ranked = tinygpt("rerank", source, *asked)
+        expect(ranked, 0, "a ranking")
+        lines = ranked.text.splitlines()
+        scores = [float(line.split()[0]) for line in lines]
+        equal(scores, sorted(scores, reverse=True), "the best one is first")
+        equal(sorted(line.split()[1] for line in lines), ["1", "2", "3"], "numbers of texts, a line each")
+        best = tinygpt("rerank", source, *asked, "--top", "1", "--json").json()
+        equal([best["texts"], str(best["ranking"][0]["text"])], [3, lines[0].split()[1]], "the best one alone")
+        expect(tinygpt("convert", source, "r.gguf", "--dtype", "f32"), 0, "to GGUF", out="vectors of 5 texts")
+        expect(tinygpt("convert", "r.gguf", "again", "--format", "safetensors", "--dtype", "f32"), 0, "to a folder")
+        expect(tinygpt("convert", source, "r.tinygpt", "--dtype", "f32"), 0, "to .tinygpt")
+        for form in "r.gguf", "again", "r.tinygpt":
+            equal(tinygpt("rerank", form, *asked).text.splitlines(), lines, form)
+        check(not os.path.exists("again/1_Pooling"), "no folder of pooling, as transformers has none there")
+        shutil.rmtree("again")
+    equal(json.loads(zipfile.ZipFile(source).read("config.json"))["classifier_pooling"], "cls", "the last one's")
+    with zipfile.ZipFile(source) as z:
+        z.extractall("r")
+    config = json.loads(read("r/config.json"))
+    for key, value in ("classifier_activation", "relu"), ("classifier_pooling", "max"):
+        write("r/config.json", json.dumps(config | {key: value}).encode())
+        expect(tinygpt("rerank", "r", "a", "b"), 2, key, err=[key, value])
+    expect(tinygpt("rerank", os.path.join(lm, "bert.zip"), "a", "b"), 2, "no head", err="cls.output.weight")
+    expect(tinygpt("rerank", os.path.join(lm, "tune_qwen3.zip"), "a", "b"), 2, "a decoder", err="cls.output.weight")
+    expect(tinygpt("rerank", source, "a"), 2, "no text", err="want TEXT or --file F, have none")
+    expect(tinygpt("rerank", source, "a", "b " * 99), 2, "too long", err="at most 64 tokens")
+    expect(tinygpt("rerank", source, "a", "b " * 99, "--cut"), 0, "too long, cut")
+    expect(tinygpt("embed", source, "a"), 2, "a reranker gives no vector unless it is told how", err="want a query first")
+    expect(tinygpt("embed", source, "a", "--pooling", "cls"), 0, "its vectors")
+
+
 def encoders():
     """ModernBERT, nomic-embed and EmbeddingGemma: in other forms, with what stands around them, and what is refused."""
     def unpacked(name):
@@ -377,4 +414,5 @@ def models_that_embed_alone():
 main(first_token_of_a_cut_prompt, templates, stops_and_bans, bytes_that_a_vocabulary_lacks,
      zeros_in_a_conversation, added_tokens_that_are_normalised,
      embeddings_as_their_files_say, embeddings_of_decoders, several_ways_of_pooling,
-     embeddings_of_a_run, a_full_window_of_chat, empty_texts_of_options,      cuts_of_embeddings, models_that_embed_alone, encoders)
+     embeddings_of_a_run, a_full_window_of_chat, empty_texts_of_options,      cuts_of_embeddings, models_that_embed_alone, encoders,
+     rerankers)

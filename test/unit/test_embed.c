@@ -2,7 +2,8 @@
 /*
  * test_embed.c - embeddings of a tiny random BERT against transformers (test/golden/lm/bert.zip and
  * bert.txt, made by tools/oracle/lm.py): each way of pooling, texts together and alone, long ones;
- * and of tiny decoders against sentence-transformers (embed_*, made by tools/oracle/embed.py).
+ * and of tiny decoders against sentence-transformers (embed_*, made by tools/oracle/embed.py);
+ * scores of tiny rerankers against transformers (rank_*, made by tools/oracle/rerank.py).
  */
 #include "engine/embed.h"
 #include "fail_alloc.h"
@@ -348,6 +349,95 @@ static void no_head_no_text(void **state) {
     close_bert(x);
 }
 
+/* ------------------------------------------------------------------------------------ rerankers */
+
+enum { R_TEXTS = 5 };
+
+static void cut_line(char *line, size_t room, FILE *f) {
+    assert_non_null(fgets(line, (int)room, f));
+    line[strcspn(line, "\n")] = '\0';
+}
+
+/* Scores, together and alone, of BERT's head and of ModernBERT's behind either way of pooling; one
+ * of the texts is empty. */
+static void rerankers_as_transformers(void **state) {
+    (void)state;
+    static const char *const names[] = { "rank_bert", "rank_modernbert", "rank_modernbert_cls" };
+    for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+        char path[96], query[80], words[R_TEXTS][100], number[40];
+        double want[R_TEXTS];
+        float all[R_TEXTS], one;
+        tg_embed_text texts[R_TEXTS];
+        tg_embedder *e;
+        fixture x = open_decoder(names[k], NULL, NULL);
+        snprintf(path, sizeof path, "test/golden/lm/%s.txt", names[k]);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        cut_line(query, sizeof query, f);
+        for (int t = 0; t < R_TEXTS; t++) {
+            cut_line(words[t], sizeof words[t], f);
+            cut_line(number, sizeof number, f);
+            want[t] = strtod(number, NULL);
+            texts[t] = (tg_embed_text) { words[t], strlen(words[t]) };
+        }
+        fclose(f);
+        assert_true(tg_model_can(x.model, TG_CAN_RANK));
+        assert_int_equal(tg_embedder_new(x.ctx, x.model, NULL, &e), TG_OK); /* the file says it */
+        assert_int_equal(tg_embedder_width(e), 1);
+        assert_int_equal(tg_embedder_run(e, texts, 1, &one), TG_E_ARG); /* nobody asked */
+        assert_int_equal(tg_embedder_query(e, query), TG_OK);
+        if (tg_embedder_run(e, texts, R_TEXTS, all) != TG_OK)
+            fail_msg("%s", tg_context_error(x.ctx));
+        for (int t = 0; t < R_TEXTS; t++) {
+            if (!(fabs((double)all[t] - want[t]) <= 1e-5))
+                fail_msg("%s, text %d: want %g, have %g", names[k], t, want[t], (double)all[t]);
+            assert_int_equal(tg_embedder_run(e, &texts[t], 1, &one), TG_OK);
+            assert_memory_equal(&one, &all[t], sizeof one);
+        }
+        tg_embedder_free(e);
+        close_bert(x);
+    }
+}
+
+/* A query and a text are read as one: a text is cut, the query never. */
+static void long_pairs(void **state) {
+    (void)state;
+    char text[400];
+    float whole, cut;
+    tg_embedder *e;
+    tg_embed_options o = tg_embed_options_default();
+    fixture x = open_decoder("rank_bert", NULL, NULL); /* it sees 64 tokens */
+    memset(text, 'a', sizeof text);
+    for (size_t i = 1; i < sizeof text; i += 2) text[i] = ' ';
+    const tg_embed_text large = { text, sizeof text }, fits = { text, 118 };
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_OK);
+    assert_int_equal(tg_embedder_query(e, "the cat"), TG_OK); /* [CLS] the cat [SEP] .. [SEP] */
+    assert_int_equal(tg_embedder_run(e, &large, 1, &whole), TG_E_FULL);
+    assert_int_equal(tg_embedder_run(e, &fits, 1, &whole), TG_OK);
+    tg_embedder_free(e);
+    o.cut = true;
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_OK);
+    assert_int_equal(tg_embedder_query(e, "the cat"), TG_OK);
+    assert_int_equal(tg_embedder_run(e, &large, 1, &cut), TG_OK);
+    assert_memory_equal(&cut, &whole, sizeof cut);
+    text[140] = '\0'; /* 70 tokens */
+    assert_int_equal(tg_embedder_query(e, text), TG_E_FULL);
+    assert_non_null(strstr(tg_context_error(x.ctx), "at most 62 tokens"));
+    assert_int_equal(tg_embedder_run(e, &fits, 1, &cut), TG_E_ARG); /* nobody has asked */
+    tg_embedder_free(e);
+    o.pooling = TG_POOLING_MEAN; /* its vectors are those of any encoder */
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_OK);
+    assert_int_equal(tg_embedder_query(e, "a"), TG_E_ARG);
+    tg_embedder_free(e);
+    close_bert(x);
+    x = open_bert(NULL);
+    o.pooling = TG_POOLING_RANK;
+    assert_false(tg_model_can(x.model, TG_CAN_RANK));
+    assert_int_equal(tg_embedder_new(x.ctx, x.model, &o, &e), TG_E_UNSUPPORTED);
+    assert_non_null(strstr(tg_context_error(x.ctx), "cls.output.weight"));
+    close_bert(x);
+}
+
 /* A plan that grows finds no memory: whatever is missing, the texts after it have their vectors. */
 static void growth_without_memory(void **state) {
     (void)state;
@@ -397,6 +487,8 @@ int main(void) {
         cmocka_unit_test(decoders_together_and_alone),
         cmocka_unit_test(no_head_no_text),
         cmocka_unit_test(prompts),
+        cmocka_unit_test(rerankers_as_transformers),
+        cmocka_unit_test(long_pairs),
         cmocka_unit_test(growth_without_memory),
         cmocka_unit_test(encoders_together_and_alone),
     };

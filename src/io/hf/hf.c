@@ -288,6 +288,7 @@ static const char *translate(opening *o, const char *name, const tg_hf_name **ro
     if (starts_with(rest, f->prefix)) rest += strlen(f->prefix);
     if (f->beside && starts_with(rest, "language_model.")) rest += strlen("language_model.");
     *row = find_name(f->top, rest, &suffix);
+    if (!*row && o->around.ranks) *row = find_name(f->rank, rest, &suffix);
     if (*row) return tg_arena_sprintf(&o->g->arena, "%s%s", (*row)->ours, suffix);
     if (!starts_with(rest, f->layers)) return name;
     const char *number = rest + strlen(f->layers), *at = number;
@@ -301,8 +302,10 @@ static const char *translate(opening *o, const char *name, const tg_hf_name **ro
 
 /* Buffers that old versions of transformers saved, parts that see images, and a head that
  * repeats a tied embedding. */
-static bool is_ignored(const opening *o, const char *name) {
+static bool is_ignored(opening *o, const char *name) {
     const tg_hf_family *f = o->family;
+    const tg_hf_name *row;
+    if (o->around.ranks && translate(o, name, &row) && row) return false;
     for (size_t i = 0; f->ignored[i]; i++)
         if (ends_with(name, f->ignored[i])) return true;
     for (size_t i = 0; f->beside && f->beside[i]; i++)

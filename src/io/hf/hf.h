@@ -49,6 +49,7 @@ enum {
     TG_HF_WHOLE = 8,    /* the names are whole ones; what GGUF has as a column is a vector */
     TG_HF_HALVES = 16,  /* rows of two tensors of GGUF, whose names are in this line and the next;
                            with a third dimension, of each expert */
+    TG_HF_WITHIN = 64,  /* of a head that stands within the model's prefix */
     TG_HF_EXPERTS = 32  /* of one expert, whose number is the %d; GGUF has all in one tensor */
 };
 
@@ -100,6 +101,11 @@ typedef struct tg_hf_family {
     int32_t still_every;   /* of so many layers, the last does not turn; 0: all do */
     double rope_base;      /* where config.json has none; 0: 1e4 */
     bool encoder;          /* saved without the prefix; its texts begin with CLS and end with SEP */
+    /* A reranker's head: names that stand beside the model proper, or within its prefix, where
+     * there is a "classifier" (else they are of no use); transformers' class of such models; the
+     * key that says how rows are pooled for it, NULL: the first. */
+    const tg_hf_name *rank;
+    const char *rank_class, *rank_pooling;
     const char
         *gelu_erf;    /* the activation that is not the family's own, but the exact gelu; NULL */
     const char *head; /* the output matrix, which a tied model repeats; or NULL */
@@ -186,6 +192,7 @@ typedef struct tg_hf_embedding {
     tg_gguf *g;
     tg_folder *folder;
     bool embeds;          /* the folder says it */
+    bool ranks;           /* config.json's class is that of the family's rerankers */
     const char *dense[2]; /* folders of matrices behind the pooling; NULL: none */
 } tg_hf_embedding;
 /* With g and folder set: the rest, and the values of m. */

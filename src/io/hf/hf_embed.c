@@ -179,6 +179,31 @@ static tg_status read_ways(tg_hf_embedding *o, const char *file, const tg_json *
     return TG_OK;
 }
 
+/* The classes of rerankers say in config.json what they are, and how rows are pooled. */
+static tg_status put_rank(tg_hf_embedding *o, tg_hf_values *m) {
+    const tg_hf_family *f = m->family;
+    const tg_json *classes = tg_json_get(m->root, "architectures");
+    const tg_json *way = f->rank_pooling ? tg_hf_member(m, m->root, f->rank_pooling) : NULL;
+    const bool list = classes && tg_json_kind(classes) == TG_JSON_ARRAY;
+    for (const tg_json *v = list ? tg_json_first(classes) : NULL; v; v = tg_json_next(v))
+        o->ranks = o->ranks || (f->rank_class && tg_json_is(v, f->rank_class));
+    if (!o->ranks) return TG_OK;
+    const char *name = !way || tg_json_is(way, "cls") ? "cls"
+                       : tg_json_is(way, "mean")      ? "mean"
+                                                      : NULL;
+    const tg_json *act = tg_hf_member(m, m->root, "classifier_activation");
+    if (act && !tg_json_is(act, "gelu"))
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                       "%s/config.json: classifier_activation: want gelu, have %s", o->g->path,
+                       TG_JSON_SHOWN(act));
+    if (!name)
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED, "%s/config.json: %s: want cls or mean, have %s",
+                       o->g->path, f->rank_pooling, TG_JSON_SHOWN(way));
+    tg_hf_put_int(m, "pooling_type", TG_POOLING_TYPE_RANK);
+    tg_hf_put_text(m, "pooling_modes", name, strlen(name));
+    return TG_OK;
+}
+
 /* What sentence-transformers say, in files of their own. In a zip the folder is part of the
  * name. One way of pooling that llama.cpp knows is GGUF's pooling_type; several ways, or one
  * that it lacks, are names under a key of ours. An encoder that says nothing pools by the mean.
@@ -188,6 +213,8 @@ tg_status tg_hf_put_embedding(tg_hf_embedding *o, tg_hf_values *m) {
     const char *folder;
     char names[TG_POOLING_NAMES_BYTES];
     tg_pooling_ways ways = { .n = 0 };
+    TG_TRY(put_rank(o, m));
+    if (o->ranks) return put_most_tokens(o, m);
     TG_TRY(find_modules(o, m, &folder));
     const char *file = tg_arena_sprintf(&o->g->arena, "%s/config.json", folder);
     if (!file) return tg_fail_memory(o->g->ctx, o->g->path, strlen(folder));

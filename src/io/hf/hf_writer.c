@@ -46,33 +46,47 @@ static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: safetensors: want one of%s", g->path, known);
 }
 
+#define RANK_TENSOR "cls.output.weight"
+
+static bool ranks(const tg_gguf *g, const tg_hf_family *f) {
+    return f->rank && tg_gguf_tensor_find(g, RANK_TENSOR);
+}
+
+/* The row of a tensor's name behind "blk.3.", and what follows its stem; NULL: there is none. */
+static const tg_hf_name *find_row(const tg_hf_name *row, const char *name, const char **suffix) {
+    const char *end = strrchr(name, '.');
+    if (!end) end = name;
+    for (; row->theirs; row++) {
+        const size_t n = strlen(row->ours);
+        const bool whole = row->flags & TG_HF_WHOLE;
+        if ((whole ? strlen(name) : (size_t)(end - name)) != n || memcmp(name, row->ours, n) != 0)
+            continue;
+        *suffix = whole ? "" : end;
+        return row;
+    }
+    return NULL;
+}
+
 /* "blk.3.attn_q.weight" to "model.layers.3.self_attn.q_proj.weight". NULL: without *row no name of
  * the family, else there is no memory for it. */
-static const char *translate(const tg_hf_family *f, tg_arena *arena, const char *name,
-                             const tg_hf_name **row) {
+static const char *translate(const tg_gguf *g, const tg_hf_family *f, tg_arena *arena,
+                             const char *name, const tg_hf_name **row) {
     const bool in_block = strncmp(name, "blk.", 4) == 0;
-    const char *rest = in_block ? strchr(name + 4, '.') : name;
+    const char *rest = in_block ? strchr(name + 4, '.') : name, *suffix = "";
     *row = NULL;
     if (!rest) return NULL;
     if (in_block) rest++;
-    const char *suffix = strrchr(rest, '.');
-    if (!suffix) suffix = rest;
-    for (*row = in_block ? f->block : f->top; (*row)->theirs; (*row)++) {
-        const size_t n = strlen((*row)->ours);
-        const bool whole = (*row)->flags & TG_HF_WHOLE;
-        if ((whole ? strlen(rest) : (size_t)(suffix - rest)) != n ||
-            memcmp(rest, (*row)->ours, n) != 0)
-            continue;
-        if (whole) suffix = "";
-        /* The head stands beside the model proper; encoders are saved without their prefix. */
-        const bool bare = strcmp((*row)->theirs, "lm_head") == 0 || f->encoder;
-        const char *prefix = bare ? "" : f->prefix;
-        if (!in_block) return tg_arena_sprintf(arena, "%s%s%s", prefix, (*row)->theirs, suffix);
-        return tg_arena_sprintf(arena, "%s%s%.*s.%s%s", prefix, f->layers, (int)(rest - name - 5),
-                                name + 4, (*row)->theirs, suffix);
-    }
-    *row = NULL;
-    return NULL;
+    *row = find_row(in_block ? f->block : f->top, rest, &suffix);
+    const tg_hf_name *own = *row;
+    if (!*row && ranks(g, f)) *row = find_row(f->rank, rest, &suffix);
+    if (!*row) return NULL;
+    /* Heads stand beside the model proper; encoders without one are saved without their prefix. */
+    const bool within = own ? strcmp(own->theirs, "lm_head") != 0 && (!f->encoder || ranks(g, f))
+                            : ((*row)->flags & TG_HF_WITHIN) != 0;
+    const char *prefix = within ? f->prefix : "";
+    if (!in_block) return tg_arena_sprintf(arena, "%s%s%s", prefix, (*row)->theirs, suffix);
+    return tg_arena_sprintf(arena, "%s%s%.*s.%s%s", prefix, f->layers, (int)(rest - name - 5),
+                            name + 4, (*row)->theirs, suffix);
 }
 
 #define ROPE_FREQS tg_gguf_factors[TG_FACTORS_LLAMA3]
@@ -151,7 +165,7 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
         const tg_hf_name *row;
         const char *name = g->tensors[i].name;
         if (tg_gguf_is_factors(name)) continue; /* config.json has them, or the rule behind them */
-        const char *theirs = translate(*family, arena, name, &row);
+        const char *theirs = translate(g, *family, arena, name, &row);
         if (!theirs && row) return tg_fail_memory(g->ctx, name, strlen(name));
         if (!theirs)
             return tg_fail(g->ctx, TG_E_UNSUPPORTED, "%s: tensor %s: want a name of %s", g->path,
@@ -486,6 +500,17 @@ static tg_status put_biases(tg_json_writer *w, const tg_gguf *g, const tg_hf_fam
     return TG_OK;
 }
 
+/* One label, and how rows are pooled for it. */
+static void put_rank(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_value *modes = value(g, f, "pooling_modes");
+    const bool cls = modes && modes->type == TG_GGUF_STRING && modes->text.n_bytes == 3;
+    tg_json_key(w, "id2label");
+    tg_json_begin_object(w);
+    put_text(w, "0", "LABEL_0");
+    tg_json_end_object(w);
+    if (f->rank_pooling) put_text(w, f->rank_pooling, cls ? "cls" : "mean");
+}
+
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype type, tg_buf *text) {
     tg_json_writer w;
     tg_json_writer_init(&w, text);
@@ -493,8 +518,9 @@ tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype typ
     put_text(&w, "model_type", f->model_type);
     tg_json_key(&w, "architectures");
     tg_json_begin_array(&w);
-    tg_json_put_string(&w, f->class);
+    tg_json_put_string(&w, ranks(g, f) ? f->rank_class : f->class);
     tg_json_end_array(&w);
+    if (ranks(g, f)) put_rank(&w, g, f);
     put_sizes(&w, g, f);
     put_float(&w, g, f, f->eps_ours, f->eps_theirs);
     if (f->other_layer) put_kinds(&w, g, f);

@@ -7,7 +7,7 @@
  *                    x = norm(x + W_down gelu(x W_up + b) + b_down)
  *
  * norm is the layer norm, and comes behind each branch; attention sees a whole text, both ways;
- * gelu is the exact one. S tells the two texts of a pair apart: there is one text here. Facts:
+ * gelu is the exact one. S tells the two texts of a pair apart, which rerankers read. Facts:
  * transformers' modeling_bert.
  */
 #include "io/hf/hf.h"
@@ -55,6 +55,7 @@ static const tg_want wants[] = {
     { "blk.%d.ffn_down.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
     { "blk.%d.layer_output_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
     { "blk.%d.layer_output_norm.bias", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
+    TG_RANK_WANTS,
 };
 
 static const tg_hf_name top[] = {
@@ -73,6 +74,11 @@ static const tg_hf_name block[] = {
     { "intermediate.dense", "ffn_up", 0 },
     { "output.dense", "ffn_down", 0 },
     { "output.LayerNorm", "layer_output_norm", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_name rank[] = {
+    { "pooler.dense", "cls", TG_HF_WITHIN },
+    { "classifier", "cls.output", 0 },
     { NULL, NULL, 0 },
 };
 static const char *const ignored[] = { "embeddings.position_ids", "pooler.dense.weight",
@@ -106,6 +112,8 @@ static const tg_hf_family hf = {
     .acts = acts,
     .switches = switches,
     .encoder = true,
+    .rank = rank,
+    .rank_class = "BertForSequenceClassification",
 };
 
 const tg_family tg_family_bert = {
@@ -115,6 +123,7 @@ const tg_family tg_family_bert = {
     .wants = wants,
     .n_wants = sizeof wants / sizeof wants[0],
     .hf = { &hf },
+    .rank = TG_RANK_TANH,
     .config = tg_config_want_encoder,
     .encode = encode,
 };

@@ -56,6 +56,7 @@ static const tg_want wants[] = {
     { "blk.%d.ffn_norm.weight", TG_SIZE_ONE, TG_SIZE_WIDTH, 0 },
     { "blk.%d.ffn_up.weight", TG_SIZE_GATE_UP, TG_SIZE_WIDTH, 0 },
     { "blk.%d.ffn_down.weight", TG_SIZE_WIDTH, TG_SIZE_MLP, TG_WANT_BRANCH },
+    TG_RANK_WANTS,
 };
 
 static const tg_hf_name top[] = {
@@ -71,6 +72,12 @@ static const tg_hf_name block[] = {
     { "mlp_norm", "ffn_norm", 0 },
     { "mlp.Wi", "ffn_up", 0 },
     { "mlp.Wo", "ffn_down", 0 },
+    { NULL, NULL, 0 },
+};
+static const tg_hf_name rank[] = {
+    { "head.dense", "cls", 0 },
+    { "head.norm", "cls.norm", 0 },
+    { "classifier", "cls.output", 0 },
     { NULL, NULL, 0 },
 };
 /* The head that guesses hidden words. */
@@ -116,6 +123,9 @@ static const tg_hf_family hf = {
     .first_sees_all = true,
     .positions = "sans_pos",
     .encoder = true,
+    .rank = rank,
+    .rank_class = "ModernBertForSequenceClassification",
+    .rank_pooling = "classifier_pooling",
 };
 
 const tg_family tg_family_modernbert = {
@@ -127,6 +137,7 @@ const tg_family tg_family_modernbert = {
     .hf = { &hf },
     .windows = true,
     .first_sees_all = true,
+    .rank = TG_RANK_GELU_NORM,
     .layer_norms = true,
     .config = config,
     .encode = encode,

@@ -57,6 +57,7 @@ export const tg_ability = {
   TG_CAN_CHAT: 2,
   TG_CAN_TRAIN: 3,
   TG_CAN_SAVE: 4,
+  TG_CAN_RANK: 5,
 } as const;
 
 export const tg_file_kind = {
@@ -128,6 +129,7 @@ export const tg_pooling = {
   TG_POOLING_MAX: 4,
   TG_POOLING_MEAN_SQRT_LEN: 5,
   TG_POOLING_WEIGHTED_MEAN: 6,
+  TG_POOLING_RANK: 7,
 } as const;
 
 export const tg_kv_type = {
@@ -679,6 +681,7 @@ export const EXPORTS = {
   tg_embedder_free: 'v:p',
   tg_embedder_width: 'p:p',
   tg_embedder_run: 'i:pppp',
+  tg_embedder_query: 'i:pp',
   tg_context_pack_cache: 'i:pp',
   tg_context_date: 'i:pp',
   tg_model_tensor: 'i:pppp',
@@ -888,6 +891,7 @@ export interface Exports {
   tg_embedder_free(embedder: Ptr): void;
   tg_embedder_width(embedder: Ptr): Ptr;
   tg_embedder_run(embedder: Ptr, texts: Ptr, n: Ptr, out: Ptr): number;
+  tg_embedder_query(embedder: Ptr, query: Ptr): number;
   tg_context_pack_cache(ctx: Ptr, folder: Ptr): number;
   tg_context_date(ctx: Ptr, date: Ptr): number;
   tg_model_tensor(model: Ptr, name: Ptr, out: Ptr, nElems: Ptr): number;
