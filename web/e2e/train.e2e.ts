@@ -65,7 +65,7 @@ describe('training', () => {
     await p.page.getByRole('radio', { name: 'Characters' }).check();
     await p.start();
     await p.finished();
-    await p.page.getByText(/^characters a second$/).waitFor();
+    await p.page.getByText(/^characters a second$/i).waitFor();
     await p.page.getByText(/Every character that it writes is one of those in the text/).first().waitFor();
     // Nothing in the newest but what stands in the text: halves of characters do not come.
     const samples = p.page.getByRole('list', { name: /Samples/ }).locator('.live-sample-text');
@@ -81,7 +81,7 @@ describe('training', () => {
     await p.page.getByRole('textbox', { name: 'Pieces in the vocabulary' }).fill('300');
     await p.start();
     await p.finished();
-    await p.page.getByText(/^tokens a second$/).waitFor();
+    await p.page.getByText(/^tokens a second$/i).waitFor();
     await p.page.getByText(/guessing is 5\.704/).first().waitFor({ state: 'attached' });
     const loss = await p.loss();
     await p.page.reload();
