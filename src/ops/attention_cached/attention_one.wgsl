@@ -4,7 +4,7 @@
 // attention_cached.c and pages.h; the texts before this one have the cache as floats, or packed, and
 // say where queries come from: begin_row fills q; of a tile's keys the cache has those before
 // cached_end, and the one behind them, if it is seen, newest_key and newest_value. Memory is asked
-// for eight times before anybody waits for it. What a token adds up depends on its own sequence alone.
+// for sixteen times before anybody waits for it. What a token adds up depends on its own sequence alone.
 //
 //     part [T][H][op.word][D + 2]   of 64 keys: values by their weights, the largest score, and the
 //                                   sum of the weights
@@ -67,7 +67,9 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     var score = 0.0;
     if (min(tid, last) < cached) {
         let key = place_of(k, tile, kv, size) / 4u + min(tid, last) * fours;
-        for (var i = 0u; i < fours; i += 8u) { score += eight_products(key, i, fours - 1u); }
+        for (var i = 0u; i < fours; i += 16u) {
+            score += eight_products(key, i, fours - 1u) + eight_products(key, i + 8u, fours - 1u);
+        }
     } else {
         for (var i = 0u; i < fours; i++) { score += dot(q[i], newest_key(i)); }
     }
@@ -88,8 +90,9 @@ fn parts(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: v
     let values = place_of(k, tile, u32(op.i1) + kv, size) / 4u + tid % fours;
     var o = vec4<f32>();
     if (tid < slices * fours) {
-        for (var t = begin + tid / fours; t < cached; t += 8u * slices) {
-            o += eight_values(values, fours, t, slices, cached);
+        for (var t = begin + tid / fours; t < cached; t += 16u * slices) {
+            o += eight_values(values, fours, t, slices, cached) +
+                 eight_values(values, fours, t + 8u * slices, slices, cached);
         }
         if (tid < fours && cached <= last) { o += weights[cached] * newest_value(tid); }
     }

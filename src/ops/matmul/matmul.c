@@ -566,6 +566,9 @@ static const char *const weights[] = {
 static const char *const words[] = {
 #include "ops/matmul/shaders/packed/matmul_words.wgsl.h"
 };
+static const char *const values_fours[] = {
+#include "ops/matmul/shaders/packed/matmul_values_fours.wgsl.h"
+};
 static const char *const values[] = {
 #include "ops/matmul/shaders/packed/matmul_values.wgsl.h"
 };
@@ -742,8 +745,7 @@ static bool prefers_64_parts(const tg_args *a) { return parts_of(a, 64) > 1; }
                 .groups = count } }
 
 /* matmul_one_row.h */
-#define ONE_ROW_TEXTS values, four_words, weights, added, packed_text
-#define ONE_ROW_FOURS false
+#define ONE_ROW_TEXTS values_fours, four_words, weights, added, packed_text
 
 #define PACKED_TILES(size, preferred)                                                              \
     {                                                                                              \

@@ -155,6 +155,12 @@ TG_CASE_TABLE cases[] = {
       .tol = 5e-5 },
     ONE(Q4X16, 9, 4128, 2e-4),
     ONE(Q4KX16, 5, 4352, 2e-4),
+    /* 565 groups of 16 rows: workgroups that have two, of which some are of two matrices */
+    { .in = { TG_T2(F32, 1, 64), TG_CASE_MATRIX(Q4X16, 5000, 64), TG_ABSENT, TG_T1(F32, 64),
+              TG_CASE_MATRIX(Q4X16, 4000, 64), TG_CASE_MATRIX(Q4X16, 17, 64) },
+      .attr = { .f = { 1e-5f } },
+      .prepare = prepare,
+      .tol = 5e-5 },
 };
 
 /* Pieces of the shaders: wgsl says how a is read and what becomes of a sum, the others are
@@ -190,7 +196,6 @@ static size_t groups(const tg_args *a) {
 static bool fits_nibbles(const tg_args *a) { return fits(a) && tg_packed_is_nibbles(a); }
 /* matmul_one_row.h */
 #define ONE_ROW_TEXTS wgsl, four_words, weights, packed_text
-#define ONE_ROW_FOURS true
 static const tg_shader shaders[] = {
     NIBBLES_FLOATS,
     { .name = "packed, rows one by one",

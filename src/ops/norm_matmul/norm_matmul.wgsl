@@ -7,11 +7,16 @@
 const NORMED = true;
 var<private> square: f32; // the sum of squares of all that this thread has read
 
+// What a four of f(a) is made of, the i-th of a row, and what becomes of both.
+fn first_of(row: u32, i: u32, depth: u32) -> vec4<f32> { return as_vec4(a[row * depth / 4u + i]); }
+fn second_of(row: u32, i: u32, depth: u32) -> vec4<f32> { return as_vec4(gain[i]); }
+fn both_of(x: vec4<f32>, by: vec4<f32>) -> vec4<f32> {
+    square += dot(x, x);
+    return x * by;
+}
 fn values(row: u32, m: u32, k: u32, depth: u32) -> vec4<f32> {
     if (k >= depth) { return vec4<f32>(); }
-    let x = as_vec4(a[(row * depth + k) / 4u]);
-    square += dot(x, x);
-    return x * as_vec4(gain[k / 4u]);
+    return both_of(first_of(row, k / 4u, depth), second_of(row, k / 4u, depth));
 }
 
 // What is added to a sum that becomes y[row, j].

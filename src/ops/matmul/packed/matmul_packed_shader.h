@@ -46,16 +46,21 @@ static inline size_t tg_packed_across(const tg_args *a, size_t rows) {
 }
 
 /*
- * One row times weights of four bits: matmul_one_row.wgsl has a thread take four rows and 8 columns
- * of a block, or all 32, and a workgroup 8 rows, or 16. Wide ones do more for what they begin with,
- * and win where there are enough of them (measured on one H200: 256 do, 192 do not). It follows
- * from the matrices alone, so that rows of a batch have the bits of lone ones.
+ * One row times weights of four bits: matmul_one_row.wgsl has a thread take four rows and EACH * 8
+ * columns of a block, and a workgroup 8 rows, or 16. Wide ones do more for what they begin with,
+ * and win where there are enough of them (measured on one H200: of floats 256 do, 192 do not). It
+ * follows from the matrices alone, so that rows of a batch have the bits of lone ones.
  */
-#define TG_ONE_ROW_NARROW  "const QUADS = 2u; const EACH = 1u;\n"
-#define TG_ONE_ROW_WIDE    "const QUADS = 4u; const EACH = 4u;\n"
-#define TG_ONE_ROW_ANY     "const ONLY = 0u; const LONE = false;\n"
-#define TG_ONE_ROW_Q4      "const ONLY = Q4X16; const LONE = false;\n"
-#define TG_ONE_ROW_LONE_Q4 "const ONLY = Q4X16; const LONE = true;\n"
+#define TG_ONE_ROW_NARROW      "const QUADS = 2u; const EACH = 1u; const EARLY = true;\n"
+#define TG_ONE_ROW_WIDE        "const QUADS = 4u; const EACH = 4u; const EARLY = true;\n"
+#define TG_ONE_ROW_NARROW_INT8 "const QUADS = 2u; const EACH = 2u; const EARLY = true;\n"
+#define TG_ONE_ROW_WIDE_INT8   "const QUADS = 4u; const EACH = 4u; const EARLY = false;\n"
+#define TG_ONE_ROW_ANY         "const ONLY = 0u; const LONE = false;\n"
+#define TG_ONE_ROW_Q4          "const ONLY = Q4X16; const LONE = false;\n"
+#define TG_ONE_ROW_LONE_Q4     "const ONLY = Q4X16; const LONE = true;\n"
 static inline bool tg_packed_is_wide(const tg_args *a) { return tg_packed_across(a, 16) >= 224; }
+static inline bool tg_packed_is_wide_int8(const tg_args *a) {
+    return tg_packed_across(a, 16) >= 128;
+}
 
 #endif

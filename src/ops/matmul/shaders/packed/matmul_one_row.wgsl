@@ -5,8 +5,12 @@
 // and multiplies a thread's part of a block with it.
 //
 //     block of 32 columns     LANES threads, of which each has four rows and EACH * 8 columns; SLOTS
-//                             blocks are under way at once, and each thread asks for its next block
-//                             before it multiplies the one that has come
+//                             blocks are under way at once. Threads that are many hide more of the
+//                             wait for memory than blocks asked for ahead, which cost registers
+//
+// Where there are many such groups of rows, op.word says above its layouts how many a workgroup has,
+// one after the other. Then f(a), which it finds once, is no longer than COLS. EARLY: the first block
+// is asked for before f(a) is.
 //
 // Constants say what is known of the matrices: ONLY, the layout of all of them, or 0; LONE, that
 // there is one. Without them each load asks which of three it is of.
@@ -28,30 +32,20 @@ struct Nibbles {
 // Four rows of group / 4, from row 4 * (quad % 4) on; see packed.wgsl, in fours of words.
 fn ask(part: u32, quad: u32, v: u32, blocks: u32, block: u32, kind: u32) -> Nibbles {
     let j = quad % 4u;
-    var n = Nibbles();
-    var at: u32;
     if (kind == Q4KX16) {
         let shared_at = (quad / 4u * (blocks / 8u) + block / 8u) * 148u;
-        at = shared_at + 4u + 18u * (block % 8u);
+        let at = shared_at + 4u + 18u * (block % 8u);
         let half = select(vec2<u32>(0u, 1u), vec2<u32>(2u, 3u), (j & 1u) != 0u);
-        let d = four_of(part, shared_at + j / 2u);
-        let least = four_of(part, shared_at + 2u + j / 2u);
-        n.scales = vec4<u32>(d[half.x], d[half.y], four_of(part, at + 16u)[j],
+        var n = words_of_block(part, at + j + 4u * EACH * v, shared_at + j / 2u,
+                               shared_at + 2u + j / 2u);
+        n.scales = vec4<u32>(n.scales[half.x], n.scales[half.y], four_of(part, at + 16u)[j],
                              four_of(part, at + 17u)[j]);
-        n.offsets = vec4<u32>(least[half.x], least[half.y], 0u, 0u);
-    } else {
-        at = (quad / 4u * blocks + block) * select(18u, 20u, kind == Q4MX16);
-        n.scales = four_of(part, at + 16u + j / 2u);
-        if (kind == Q4MX16) { n.offsets = four_of(part, at + 18u + j / 2u); }
+        n.offsets = vec4<u32>(n.offsets[half.x], n.offsets[half.y], 0u, 0u);
+        return n;
     }
-    at += j + 4u * v;
-    n.x0 = four_of(part, at);
-    if (EACH > 1u) {
-        n.x1 = four_of(part, at + 4u);
-        n.x2 = four_of(part, at + 8u);
-        n.x3 = four_of(part, at + 12u);
-    }
-    return n;
+    let at = (quad / 4u * blocks + block) * select(18u, 20u, kind == Q4MX16);
+    return words_of_block(part, at + j + 4u * EACH * v, at + 16u + j / 2u,
+                          select(0u, at + 18u + j / 2u, kind == Q4MX16));
 }
 
 fn kind_of(part: u32) -> u32 {
@@ -69,63 +63,77 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let depth = depth_of_a();
     let blocks = depth / 32u;
     let across = groups_across(ROWS);
+    let turns = max(1u, op.word >> 24u);
+    let step = (across + turns - 1u) / turns;
     let number = group_of(id, count);
-    let t = number / across;
+    let t = number / step;
     if (t >= in_rows(0u)) { return; }
-    let place = place_of(number % across, ROWS);
-    let kind = kind_of(place.matrix);
-    let quad = place.group * QUADS + lane % QUADS;
+    let first = number % step;
+    let slot = lane / LANES;
     let v = lane / QUADS % (4u / EACH);
-    var block = lane / LANES;
-    var next = Nibbles();
-    if (block < blocks) { next = ask(place.matrix, quad, v, blocks, block, kind); }
-    // Who finishes a row asks for what is added to it, too.
-    let mine = place.group * ROWS + lane;
-    let is_mine = lane < ROWS && mine < rows_of(place.matrix);
-    var more = 0.0;
-    if (is_mine) { more = behind(t, place.begin + mine); }
+    var n = Nibbles();
+    if (EARLY && slot < blocks) {
+        let place = place_of(first, ROWS);
+        n = ask(place.matrix, place.group * QUADS + lane % QUADS, v, blocks, slot,
+                kind_of(place.matrix));
+    }
+    var scale_of_row = 1.0;
+    for (var group = first; group < across; group += step) {
+        let place = place_of(group, ROWS);
+        let kind = kind_of(place.matrix);
+        let quad = place.group * QUADS + lane % QUADS;
+        // Who finishes a row asks for what is added to it, too.
+        let mine = place.group * ROWS + lane;
+        let is_mine = lane < ROWS && mine < rows_of(place.matrix);
+        var more = 0.0;
+        if (is_mine) { more = behind(t, place.begin + mine); }
 
-    var sum = vec4<f32>();
-    for (var tile = 0u; tile < depth; tile += COLS) {
-        workgroupBarrier();
-        fill_tile(t, tile, depth, lane);
-        workgroupBarrier();
-        let end = min(blocks, (tile + COLS) / 32u);
-        for (; block < end; block += SLOTS) {
-            let now = next;
-            if (block + SLOTS < blocks) {
-                next = ask(place.matrix, quad, v, blocks, block + SLOTS, kind);
+        var block = slot;
+        var sum = vec4<f32>();
+        for (var tile = 0u; tile < depth; tile += COLS) {
+            if (group == first) {
+                workgroupBarrier();
+                fill_tile(t, tile, depth, lane);
+                workgroupBarrier();
             }
-            sum += take(now, quad % 4u, block - tile / 32u, v, kind);
+            let end = min(blocks, (tile + COLS) / 32u);
+            for (; block < end; block += SLOTS) {
+                if (!EARLY || group != first || block != slot) {
+                    n = ask(place.matrix, quad, v, blocks, block, kind);
+                }
+                sum += take(n, quad % 4u, block - tile / 32u, v, kind);
+            }
         }
-    }
-    workgroupBarrier();
-    found[lane] = sum;
-    if (NORMED) { squares[lane] = square; }
-    workgroupBarrier();
-    // Sixteen threads for each four of rows add up some, and others squares; then one for each row
-    // adds up theirs.
-    let tid = lane - 128u;
-    if (lane < SUMS) {
-        for (var i = lane + SUMS; i < 256u; i += SUMS) { sum += found[i]; }
+        workgroupBarrier();
         found[lane] = sum;
-    }
-    if (NORMED) {
-        if (tid < SQUARES) {
-            var some = squares[tid];
-            for (var i = tid + SQUARES; i < 256u; i += SQUARES) { some += squares[i]; }
-            squares[tid] = some;
+        if (NORMED) { squares[lane] = square; }
+        workgroupBarrier();
+        // Sixteen threads for each four of rows add up some, and others squares; then one for each
+        // row adds up theirs.
+        let tid = lane - 128u;
+        if (lane < SUMS) {
+            for (var i = lane + SUMS; i < 256u; i += SUMS) { sum += found[i]; }
+            found[lane] = sum;
         }
-    }
-    workgroupBarrier();
-    if (is_mine) {
-        var all = 0.0;
-        for (var i = 0u; i < 16u; i++) { all += found[lane / 4u + QUADS * i][lane % 4u]; }
         if (NORMED) {
-            var some = 0.0;
-            for (var i = 0u; i < SQUARES; i++) { some += squares[i]; }
-            all *= 1.0 / sqrt(some / f32(depth) + op.f0);
+            if (tid < SQUARES) {
+                var some = squares[tid];
+                for (var i = tid + SQUARES; i < 256u; i += SQUARES) { some += squares[i]; }
+                squares[tid] = some;
+            }
         }
-        y[place_in_y(t, place.begin + mine)] = all + more;
+        workgroupBarrier();
+        if (NORMED) {
+            if (group == first && lane < ROWS) {
+                var some = 0.0;
+                for (var i = 0u; i < SQUARES; i++) { some += squares[i]; }
+                scale_of_row = 1.0 / sqrt(some / f32(depth) + op.f0);
+            }
+        }
+        if (is_mine) {
+            var all = 0.0;
+            for (var i = 0u; i < 16u; i++) { all += found[lane / 4u + QUADS * i][lane % 4u]; }
+            y[place_in_y(t, place.begin + mine)] = all * scale_of_row + more;
+        }
     }
 }

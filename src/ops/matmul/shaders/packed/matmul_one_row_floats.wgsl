@@ -41,15 +41,13 @@ fn multiply(x: vec4<u32>, at: u32) {
 
 // block: of the tile. v: the thread's first columns of it, in fours.
 fn take(n: Nibbles, j: u32, block: u32, v: u32, kind: u32) -> vec4<f32> {
-    let at = block * STRIDE + v;
+    let at = block * STRIDE + EACH * v;
     products = vec4<f32>();
     ones = 0.0;
     multiply(n.x0, at);
-    if (EACH > 1u) {
-        multiply(n.x1, at + 1u);
-        multiply(n.x2, at + 2u);
-        multiply(n.x3, at + 3u);
-    }
+    if (EACH > 1u) { multiply(n.x1, at + 1u); }
+    if (EACH > 2u) { multiply(n.x2, at + 2u); }
+    if (EACH > 2u) { multiply(n.x3, at + 3u); }
     let odd = (j & 1u) != 0u && kind != Q4KX16;
     let halves = select(n.scales.xy, n.scales.zw, odd);
     var scale = halves_of(halves);

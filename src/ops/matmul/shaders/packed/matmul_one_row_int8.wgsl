@@ -35,18 +35,28 @@ fn round_four(i: u32, x: vec4<f32>) {
     }
 }
 
-// f(a) from column `tile` on, nothing behind its end.
+// f(a) from column `tile` on, nothing behind its end. All is asked for before anything is computed: a
+// branch around each would have every thread wait for memory four times.
 fn fill_tile(t: u32, tile: u32, depth: u32, lane: u32) {
     let fours = min(COLS, depth - tile) / 4u;
-    let k = tile + 4u * lane;
+    let last = depth / 4u - 1u;
+    let k = tile / 4u + lane;
+    let a0 = first_of(t, min(k, last), depth);
+    let a1 = first_of(t, min(k + 256u, last), depth);
+    let a2 = first_of(t, min(k + 512u, last), depth);
+    let a3 = first_of(t, min(k + 768u, last), depth);
+    let by0 = second_of(t, min(k, last), depth);
+    let by1 = second_of(t, min(k + 256u, last), depth);
+    let by2 = second_of(t, min(k + 512u, last), depth);
+    let by3 = second_of(t, min(k + 768u, last), depth);
     var x0 = vec4<f32>();
     var x1 = vec4<f32>();
     var x2 = vec4<f32>();
     var x3 = vec4<f32>();
-    if (lane < fours) { x0 = values(t, t + 1u, k, depth); }
-    if (lane + 256u < fours) { x1 = values(t, t + 1u, k + 1024u, depth); }
-    if (lane + 512u < fours) { x2 = values(t, t + 1u, k + 2048u, depth); }
-    if (lane + 768u < fours) { x3 = values(t, t + 1u, k + 3072u, depth); }
+    if (lane < fours) { x0 = both_of(a0, by0); }
+    if (lane + 256u < fours) { x1 = both_of(a1, by1); }
+    if (lane + 512u < fours) { x2 = both_of(a2, by2); }
+    if (lane + 768u < fours) { x3 = both_of(a3, by3); }
     largest[lane] = most_of(x0);
     largest[lane + 256u] = most_of(x1);
     largest[lane + 512u] = most_of(x2);
@@ -83,12 +93,11 @@ fn take(n: Nibbles, j: u32, block: u32, v: u32, kind: u32) -> vec4<f32> {
     products = vec4<i32>();
     ones = 0;
     let has_offset = kind != Q4X16;
-    multiply(n.x0, 8u * block + v, has_offset);
-    if (EACH > 1u) {
-        multiply(n.x1, 8u * block + 1u, has_offset);
-        multiply(n.x2, 8u * block + 2u, has_offset);
-        multiply(n.x3, 8u * block + 3u, has_offset);
-    }
+    let at = 8u * block + EACH * v;
+    multiply(n.x0, at, has_offset);
+    if (EACH > 1u) { multiply(n.x1, at + 1u, has_offset); }
+    if (EACH > 2u) { multiply(n.x2, at + 2u, has_offset); }
+    if (EACH > 2u) { multiply(n.x3, at + 3u, has_offset); }
     let d = scale_of_a[block];
     let odd = (j & 1u) != 0u && kind != Q4KX16;
     var scale = halves_by_unpacking(select(n.scales.xy, n.scales.zw, odd));
