@@ -10,7 +10,6 @@ import {
   cancelFiles,
   downloadFetched,
   filesState,
-  openModelFile,
   trainOpenedModel,
 } from '../state/files';
 import { notify } from '../state/notices';
@@ -20,47 +19,29 @@ import { useStore } from '../store';
 import { thinkState } from '../think/state';
 import { writeState } from '../write/generation';
 import { CARDS, type GalleryCard, galleryFile } from './cards';
+import { fileNameOf, openCard } from './open_card';
 import './gallery.css';
 
-function fileNameOf(card: GalleryCard): string {
-  return `${card.name}.tinygpt`;
-}
-
-/** The card's model is the current one; false if it could not be had, which is said. */
-async function open(card: GalleryCard): Promise<boolean> {
-  const name = fileNameOf(card);
-  const get = async () => new File([await galleryFile(card)], name);
-  const opened = await openModelFile({ name, get });
-  const { problem } = filesState.get();
-  if (problem !== '') notify('error', problem);
-  return opened;
-}
-
 async function write(card: GalleryCard): Promise<void> {
-  if (!(await open(card))) return;
+  if (!(await openCard(card))) return;
   writeState.patch({ prompt: card.prompts[0] ?? '' });
   openView('write');
 }
 
 async function think(card: GalleryCard): Promise<void> {
-  if (!(await open(card))) return;
+  if (!(await openCard(card))) return;
   thinkState.patch({ text: `${card.prompts[0] ?? ''}${card.written}`.slice(0, 48), position: 12 });
   openView('think');
 }
 
 async function train(card: GalleryCard): Promise<void> {
-  if (await open(card)) await trainOpenedModel();
+  if (await openCard(card)) await trainOpenedModel();
 }
 
 async function take(card: GalleryCard): Promise<void> {
   await downloadFetched(fileNameOf(card), () => galleryFile(card));
   const { problem } = filesState.get();
   if (problem !== '') notify('error', problem);
-}
-
-/** A model to look at, for whoever has none. */
-export async function openFirst(): Promise<void> {
-  if (CARDS[0]) await open(CARDS[0]);
 }
 
 export default function GalleryCards() {

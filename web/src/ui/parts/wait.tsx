@@ -1,40 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /** wait.tsx - something that takes its time: what it is, how far it is if that is known, a way out. */
 import { useEffect, useState } from 'preact/hooks';
-import { plainError } from '../plain_error';
-import { notify } from '../state/notices';
 import { Button } from './button';
 import { Bar } from './stat';
 
 /** What is over sooner shows no button, which would only come and go. */
 const SOON_MS = 800;
-
-export interface Waiting {
-  words: string;
-  /** What comes of it after a cancel is for the work to throw away. */
-  cancel: () => void;
-}
-
-/**
- * One piece of work at a time, with what <Wait> shows of it; null while there is none. A cancel ends
- * the wait at once, and the signal tells the work; what goes wrong is told.
- */
-export function useWaiting(): [
-  Waiting | null,
-  (words: string, work: (signal: AbortSignal) => Promise<unknown>) => void,
-] {
-  const [waiting, setWaiting] = useState<Waiting | null>(null);
-  const begin = (words: string, work: (signal: AbortSignal) => Promise<unknown>) => {
-    const control = new AbortController();
-    const { signal } = control;
-    setWaiting({ words, cancel: () => control.abort() });
-    const left = new Promise((resolve) => signal.addEventListener('abort', resolve));
-    Promise.race([work(signal), left])
-      .catch((e: unknown) => notify('error', plainError(e)))
-      .finally(() => setWaiting(null));
-  };
-  return [waiting, begin];
-}
 
 export function Wait(p: {
   /** What is being done; it may be said elsewhere. */

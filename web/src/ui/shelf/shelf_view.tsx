@@ -7,7 +7,7 @@ import { Check, Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { P } from '../parts/term';
-import { useWaiting, Wait } from '../parts/wait';
+import { Wait } from '../parts/wait';
 import { bytes, count, loss, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
@@ -25,6 +25,7 @@ import {
   sizeWords,
 } from '../state/shelf';
 import { textName, textState } from '../state/text';
+import { useWaiting } from '../state/waiting';
 import { useStore } from '../store';
 import { ForeignList } from './foreign_list';
 import { sparkline } from './sparkline';

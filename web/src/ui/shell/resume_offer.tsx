@@ -3,10 +3,11 @@
 import { Button } from '../parts/button';
 import { Notice } from '../parts/notice';
 import { P } from '../parts/term';
-import { useWaiting, Wait } from '../parts/wait';
+import { Wait } from '../parts/wait';
 import { count } from '../format';
 import { keeping } from '../state/keeping';
 import { acceptOffer, offer } from '../state/run';
+import { useWaiting } from '../state/waiting';
 import { useStore } from '../store';
 
 export function ResumeOffer() {

@@ -41,7 +41,7 @@ export function goTo(stop: number | null): void {
   if (view) openView(view);
   // Two stops are about a model: who has none gets one that came with the page.
   if ((view === 'write' || view === 'think') && !current.get()) {
-    void import('../gallery/gallery_cards').then((m) => m.openFirst());
+    void import('../gallery/open_card').then((m) => m.openFirst());
   }
   window.scrollTo(0, 0);
 }

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/** open_card.ts - a model of the gallery becomes the current one. */
+import { filesState, openModelFile } from '../state/files';
+import { notify } from '../state/notices';
+import { CARDS, type GalleryCard, galleryFile } from './cards';
+
+export function fileNameOf(card: GalleryCard): string {
+  return `${card.name}.tinygpt`;
+}
+
+/** The card's model is the current one; false if it could not be had, which is said. */
+export async function openCard(card: GalleryCard): Promise<boolean> {
+  const name = fileNameOf(card);
+  const get = async () => new File([await galleryFile(card)], name);
+  const opened = await openModelFile({ name, get });
+  const { problem } = filesState.get();
+  if (problem !== '') notify('error', problem);
+  return opened;
+}
+
+/** A model to look at, for whoever has none. */
+export async function openFirst(): Promise<void> {
+  if (CARDS[0]) await openCard(CARDS[0]);
+}
