@@ -903,10 +903,11 @@ TG_API size_t tg_trainer_rates(const tg_trainer *trainer, const int64_t **steps,
  * They change no weight; after an early stop a patience of 0 lets the run go on. */
 TG_API tg_status tg_trainer_set_validation(tg_trainer *trainer, int64_t eval_every,
                                            int32_t patience);
-/* The same of a model without a trainer, to the bit, with no more memory than a forward pass takes:
- * the mean loss on the last val_fraction of a text, 0..0.9 (0: all of it). Of a model whose weights
- * are as a file has them, windows have row_tokens in all, as llama.cpp's have, and the last one may
- * be shorter. E_DATA as above. */
+/* The same of a model without a trainer, to the bit, with the memory of a forward pass and the
+ * logits of a batch: the mean loss on the last val_fraction of a text, 0..0.9 (0: all of it). What
+ * is behind the last whole window is left out, unless there is none and the model has a vocabulary.
+ * Of a model whose weights are as a file has them, windows have row_tokens in all, as llama.cpp's
+ * have, at most 512, and the last one may be shorter. E_DATA as above. */
 TG_API tg_status tg_model_eval(tg_context *ctx, tg_model *model, tg_text *text, double val_fraction,
                                int32_t eval_windows, double *loss);
 /* A token that was predicted: its number in what is evaluated, from 0, and its loss in nats. Not 0:

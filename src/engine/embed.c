@@ -305,7 +305,7 @@ static tg_status encode_text(tg_embedder *e, place at, const tg_embed_text *text
         return tg_fail(&e->ctx->err, TG_E_ARG,
                        "embedding: text %zu of %zu: want a token, have none", at.number, at.n);
     if (ids->n <= most) return TG_OK;
-    if (e->o.cut && e->query.n + 2 <= most) {
+    if (e->o.cut && (e->query.n == 0 || e->query.n + 2 <= most)) {
         cut(e, at, most, ids);
         return TG_OK;
     }

@@ -2,9 +2,16 @@
 /*
  * plan.c - from a rewritten graph to a flat list of steps. Read rewrite.c and memory.c beside it;
  * backend/cpu/cpu.c walks the list.
+ *
+ *     graph -> rewrite -> states, steps -> memory: an offset for each value -> share
+ *
+ * Nothing here is an address until the caller has said where the workspace lies (tg_plan_place) and
+ * where each state does (tg_plan_bind), in any order and as often as either changes: every change
+ * raises `version`, by which a backend knows that what it has prepared is old.
  */
 #include "plan/plan.h"
 
+/* What outlives a run, in the order of the graph. */
 static tg_status list_states(tg_plan *plan) {
     size_t n = 0;
     for (const tg_node *node = plan->graph->first; node; node = node->next)
@@ -44,6 +51,7 @@ static void describe_step(tg_plan *plan, tg_step *s, const tg_node *n) {
     if (tg_plan_round(local) > plan->local_bytes) plan->local_bytes = tg_plan_round(local);
 }
 
+/* Nodes that only rename memory (reshape, slices, states) are no steps. */
 static tg_status list_steps(tg_plan *plan) {
     size_t n = 0;
     for (const tg_node *node = plan->graph->first; node; node = node->next)
@@ -56,6 +64,8 @@ static tg_status list_steps(tg_plan *plan) {
     return TG_OK;
 }
 
+/* Levers and the promise about rows are the graph's, too: rewrites ask it before there is a plan.
+ */
 tg_status tg_plan_build(tg_plan *plan, tg_graph *g, const tg_plan_options *o) {
     *plan = (tg_plan) { .ctx = g->ctx,
                         .graph = g,
@@ -93,6 +103,8 @@ void *tg_plan_data(const tg_plan *plan, const tg_value *v) {
     return base ? base + p->offset_bytes : NULL;
 }
 
+/* Offsets become addresses, once for all runs: a run looks up nothing. States that nobody has bound
+ * yet are NULL until then. */
 static void resolve(tg_plan *plan) {
     for (size_t i = 0; i < plan->n_steps; i++) {
         tg_step *s = &plan->steps[i];
@@ -104,6 +116,7 @@ static void resolve(tg_plan *plan) {
     }
 }
 
+/* Constants are written here, as nothing computes them. */
 void tg_plan_place(tg_plan *plan, void *memory) {
     plan->memory = memory;
     plan->version++;
@@ -113,6 +126,8 @@ void tg_plan_place(tg_plan *plan, void *memory) {
     resolve(plan);
 }
 
+/* A plan may have several states of a name, which are one memory, or none: whoever binds a model's
+ * weights need not know which of them this plan reads. */
 tg_status tg_plan_bind(tg_plan *plan, const char *name, void *data, size_t bytes) {
     for (size_t i = 0; i < plan->n_states; i++) {
         tg_bound_state *s = &plan->states[i];

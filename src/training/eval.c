@@ -11,8 +11,9 @@
  *                                        both find the same bits
  *     weights as a file has them         a window at a time, in pieces over a cache
  *
- * Windows are the same, but that pieces need not be full: these read the rest of a text, too; and
- * that those have row_tokens in all, as llama.cpp's have, and not one more.
+ * Batches have whole windows, of row_tokens predictions; what is behind the last one is left out,
+ * and a text of tokens that has none is a window of its own. Pieces read the rest, too, and a
+ * window of theirs has row_tokens in all, as llama.cpp's have, so that one less is predicted.
  */
 #include "base/math.h"
 #include "base/time.h"
@@ -30,6 +31,8 @@ typedef struct evaluator {
     void *cancel_user;
     tg_token_loss_fn told;
     void *told_user;
+    unsigned *generation; /* of the device that has what is on its way; NULL: a trainer's, whose
+                             caller begins anew */
 } evaluator;
 
 static evaluator of_trainer(tg_trainer *t) {
@@ -51,10 +54,10 @@ static tg_status begin(const evaluator *v, bool whole, int32_t windows, tg_eval_
     if (windows > 0 && (uint64_t)windows < all) e->n = (uint64_t)windows;
     if (all == 0)
         return tg_fail(&v->ctx->err, TG_E_DATA,
-                       "%s: evaluation: want at least %zu %s for a context of %zu tokens, have "
+                       "%s: evaluation: want at least %zu %s for windows of %zu predictions, have "
                        "%" PRIu64,
-                       w->text->name, w->rest ? 2 : v->T + 1, tg_windows_unit(w), v->T,
-                       whole ? w->n : w->split.val);
+                       w->text->name, w->rest ? 1 + (size_t)(w->begins < 0) : v->T + 1,
+                       tg_windows_unit(w), v->T, whole ? w->n : w->split.val);
     return TG_OK;
 }
 
@@ -68,6 +71,19 @@ static double loss_of(const evaluator *v, const float *logits, const float *lse,
                       int32_t target) {
     const size_t V = (size_t)v->config->vocab;
     return (double)lse[row] - (double)logits[row * V + (size_t)target];
+}
+
+/* Another device has nothing of what began on a lost one, whoever noticed the loss. */
+static bool begin_anew(const evaluator *v, tg_eval_state *e) {
+    if (!v->generation || *v->generation == v->ctx->generation) return false;
+    *v->generation = v->ctx->generation;
+    tg_ctx_clear(&v->ctx->err);
+    e->in_batch = 0;
+    if (v->pieces) {
+        tg_run_restart(&v->pieces->rows.run);
+        v->pieces->pos = 0;
+    }
+    return true;
 }
 
 /* Token `at` of a window has been predicted. */
@@ -114,6 +130,7 @@ static tg_status sum_losses(const evaluator *v, tg_eval_state *e) {
 /* in_batch is not 0 exactly while a batch is on its way, and e->run then says how far it is. */
 static tg_status run_batch(const evaluator *v, tg_eval_state *e, double deadline_ms) {
     const tg_scalars rt = { .accumulate = 0 };
+    begin_anew(v, e);
     if (e->in_batch == 0) {
         TG_TRY(fill(v, e));
         e->run = (tg_run) { .next = 0 };
@@ -121,30 +138,23 @@ static tg_status run_batch(const evaluator *v, tg_eval_state *e, double deadline
     e->run.deadline_ms = deadline_ms;
     e->run.cancel = v->cancel;
     e->run.cancel_user = v->cancel_user;
-    TG_TRY(tg_backend_run(v->ctx->backend, &v->plans->eval, &rt, &e->run));
+    const tg_status status =
+        v->generation ? tg_runtime_run(v->ctx, "evaluation", &v->plans->eval, &rt, &e->run)
+                      : tg_backend_run(v->ctx->backend, &v->plans->eval, &rt, &e->run);
+    if (begin_anew(v, e)) return TG_OK;
+    TG_TRY(status);
     return sum_losses(v, e);
 }
 
 /* -------------------------------------------------------------------------------------- in pieces
  */
 
-/* Another device has nothing of a window that began on a lost one, whoever noticed the loss. */
-static bool begin_anew(const evaluator *v) {
-    tg_eval_pieces *p = v->pieces;
-    if (p->generation == v->ctx->generation) return false;
-    p->generation = v->ctx->generation;
-    tg_ctx_clear(&v->ctx->err);
-    tg_run_restart(&p->rows.run);
-    p->pos = 0;
-    return true;
-}
-
 /* A piece of the next window. Its losses are kept until the window is whole, so that no token
  * counts, or is told of, twice. */
 static tg_status run_piece(const evaluator *v, tg_eval_state *e, double deadline_ms) {
     tg_eval_pieces *p = v->pieces;
     tg_all_rows *r = &p->rows;
-    begin_anew(v);
+    begin_anew(v, e);
     if (p->pos == 0 && !tg_run_begun(&r->run)) {
         TG_TRY(tg_windows_row(v->windows, window_at(e, e->next), e->whole, v->T, p->inputs,
                               p->targets));
@@ -156,7 +166,7 @@ static tg_status run_piece(const evaluator *v, tg_eval_state *e, double deadline
         memcpy(tg_all_rows_targets(r), p->targets + p->pos, n * sizeof *p->targets);
     }
     const tg_status status = tg_all_rows_run(r, n, p->pos, deadline_ms);
-    if (begin_anew(v)) return TG_OK;
+    if (begin_anew(v, e)) return TG_OK;
     TG_TRY(status);
     for (size_t i = 0; i < n; i++)
         p->losses[p->pos + i] =
@@ -229,8 +239,11 @@ tg_status tg_trainer_evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, d
 tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_model *model,
                                     tg_text *text, double val_fraction, int32_t windows) {
     tg_train_options o = tg_train_options_default();
+    const int32_t most = model->layout.config.ctx;
     o.val_fraction = val_fraction;
     o.eval_windows = windows;
+    e->in_pieces = !tg_weights_are_flat(model);
+    if (e->in_pieces) o.row_tokens = most < TG_ROW_TOKENS ? most : TG_ROW_TOKENS;
     e->ctx = ctx;
     e->model = model;
     e->text = text;
@@ -244,8 +257,7 @@ tg_status tg_model_evaluating_begin(tg_model_evaluating *e, tg_context *ctx, tg_
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
                        "evaluation: the model's file has no tokenizer");
     TG_TRY(tg_all_rows_want_writer(ctx, model, "evaluation"));
-    e->in_pieces = !tg_weights_are_flat(model);
-    e->pieces.generation = ctx->generation;
+    e->generation = ctx->generation;
     TG_TRY(tg_windows_begin(&e->windows, model, text, val_fraction));
     e->windows.rest = e->in_pieces;
     return TG_OK;
@@ -264,6 +276,7 @@ static evaluator of_model(tg_model_evaluating *e) {
                          .windows = &e->windows,
                          .batch = (size_t)e->o.batch,
                          .T = predicted_of_window(e),
+                         .generation = &e->generation,
                          .told = e->told,
                          .told_user = e->told_user };
 }
@@ -284,6 +297,8 @@ static tg_status prepare(tg_model_evaluating *e, double deadline_ms) {
     const evaluator v = of_model(e);
     if (e->stage == TG_EVALUATING_BEGIN) {
         TG_TRY(tg_windows_go_on(&e->windows, deadline_ms));
+        if (e->windows.tok && tg_windows_count(&e->windows, v.T, e->whole) == 0)
+            e->windows.rest = true;
         TG_TRY(begin(&v, e->whole, e->o.eval_windows, &e->state));
         if (e->in_pieces) {
             TG_TRY(open_pieces(e));

@@ -49,7 +49,7 @@ tg_status tg_train_options_check(tg_ctx *err, const tg_train_options *o) {
 
 /* Rows and batches where nobody says: what a model of another vocabulary than bytes sees, and holds
  * of its logits, is a multiple of what the byte GPT does. */
-enum { ROW_TOKENS = 512, BATCH = 16, BATCH_OF_TOKENS = 4 };
+enum { BATCH = 16, BATCH_OF_TOKENS = 4 };
 
 /* Fills in what depends on the model: batch 0 is the batch of the preset with exactly this
  * configuration, and a common one for any other; rows of 0 tokens are as long as the context,
@@ -59,7 +59,7 @@ tg_train_options tg_train_options_of(const tg_train_options *o, const tg_model_c
     tg_train_options out = *o;
     const bool bytes = config->vocab == 256;
     if (out.row_tokens == 0)
-        out.row_tokens = bytes || config->ctx < ROW_TOKENS ? config->ctx : ROW_TOKENS;
+        out.row_tokens = bytes || config->ctx < TG_ROW_TOKENS ? config->ctx : TG_ROW_TOKENS;
     if (out.batch != 0) return out;
     out.batch = bytes ? BATCH : BATCH_OF_TOKENS;
     for (size_t i = 0; i < tg_preset_count(); i++)

@@ -226,6 +226,9 @@ void tg_train_drop(tg_trainer *t);
 tg_status tg_train_set_steps(tg_trainer *t, int64_t steps);
 tg_status tg_train_set_validation(tg_trainer *t, int64_t eval_every, int32_t patience);
 
+/* Tokens of a row, or of a window of a file's model, where nobody says otherwise. */
+enum { TG_ROW_TOKENS = 512 };
+
 /* eval.c: TG_OK with the mean in *loss, TG_PENDING or TG_STOPPED with the state kept. */
 tg_status tg_eval_begin(tg_trainer *t, bool whole, tg_eval_state *e);
 tg_status tg_eval_go_on(tg_trainer *t, tg_eval_state *e, double deadline_ms, double *loss);
@@ -235,8 +238,7 @@ typedef struct tg_eval_pieces {
     tg_block window; /* losses, inputs, targets: [T] each */
     double *losses;
     int32_t *inputs, *targets;
-    size_t n, pos;       /* tokens of the window that predict one; where the piece begins */
-    unsigned generation; /* of the context's device, that has the window */
+    size_t n, pos; /* tokens of the window that predict one; where the piece begins */
 } tg_eval_pieces;
 
 /* Without a trainer, see tg_model_eval, in slices. begin is called once, with a zero-initialised
@@ -254,6 +256,7 @@ typedef struct tg_model_evaluating {
     tg_block memory;       /* its workspace */
     tg_token_loss_fn told; /* of every token; NULL: nobody */
     void *told_user;
+    unsigned generation; /* of the context's device, that has the batch or the window */
     enum { TG_EVALUATING_BEGIN, TG_EVALUATING_CLEAR, TG_EVALUATING_RUN } stage;
     tg_eval_state state;
 } tg_model_evaluating;

@@ -55,6 +55,8 @@ def prepare():
     with open("arc.jsonl", "w", encoding="utf-8") as f:
         f.write('{"question": "The sky is", "choices": {"text": ["red", "blue"], "label": ["A", "B"]}, "answerKey": "B"}\n')
     shutil.copy(os.path.join(TOP, "test", "golden", "lm", "rank_bert.zip"), "reranker.zip")
+    with open("lines.txt", "w", encoding="utf-8") as f:
+        f.write("a cat\nthe dog\n.\n")
     for name, source in LINKS.items():
         check(os.path.exists(os.path.join(MODELS, source)), f"{source} is here: tools/setup.sh fetches it")
         # A copy, since what stands beside a model must be free to write.

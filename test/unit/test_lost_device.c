@@ -282,11 +282,46 @@ static void evaluations_begin_anew(void **state) {
     close_scene(&s);
 }
 
+/* In batches, of which the second is lost halfway: the logits that it has so far are of no use. */
+static void evaluations_in_batches_begin_anew(void **state) {
+    (void)state;
+    scene s = open_scene();
+    char bytes[3000];
+    tg_text *text;
+    double loss[2];
+    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)('a' + (i * i + 3 * i) % 26);
+    OK(s.ctx, tg_text_from_memory(s.ctx, bytes, sizeof bytes, &text));
+    for (int turn = 0; turn < 2; turn++) {
+        tg_model_evaluating e = { 0 };
+        OK(s.ctx, tg_model_evaluating_begin(&e, s.ctx, s.model, text, 0, 0));
+        assert_false(e.in_pieces);
+        tg_status status;
+        size_t losses = 0;
+        while ((status = tg_model_evaluating_go_on(&e, 1e-6, &loss[turn])) == TG_PENDING) {
+            if (turn == 0 || losses || e.state.next == 0 || !tg_run_begun(&e.state.run)) continue;
+            memset(tg_plan_data(&e.plans.eval, e.plans.eval_tokens), 0,
+                   e.state.in_batch * (size_t)e.o.row_tokens * sizeof(int32_t));
+            s.ctx->generation++;
+            losses++;
+        }
+        OK(s.ctx, status);
+        assert_int_equal(losses, turn);
+        tg_model_evaluating_deinit(&e);
+    }
+    assert_memory_equal(&loss[0], &loss[1], sizeof loss[0]);
+    tg_text_free(text);
+    close_scene(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_go_on),      cmocka_unit_test(abandoned_in_between),
-        cmocka_unit_test(sessions_are_saved), cmocka_unit_test(embeddings_begin_anew),
-        cmocka_unit_test(probes_begin_anew),  cmocka_unit_test(evaluations_begin_anew),
+        cmocka_unit_test(batches_go_on),
+        cmocka_unit_test(abandoned_in_between),
+        cmocka_unit_test(sessions_are_saved),
+        cmocka_unit_test(embeddings_begin_anew),
+        cmocka_unit_test(probes_begin_anew),
+        cmocka_unit_test(evaluations_begin_anew),
+        cmocka_unit_test(evaluations_in_batches_begin_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

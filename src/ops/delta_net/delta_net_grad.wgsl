@@ -27,6 +27,7 @@ fn states_of(bh: u32) -> u32 {
     return errors_of(pairs()) + bh * n * u32(op.i1 * op.i3);
 }
 
+// Column c of row r before SiLU.
 fn conv_sum(r: u32, c: u32) -> f32 {
     let taps = op.ins[2].cols;
     var sum = 0.0;
@@ -35,6 +36,7 @@ fn conv_sum(r: u32, c: u32) -> f32 {
     }
     return sum;
 }
+// What delta_net_rows.wgsl says of each head's length; see units.
 fn note(r: u32, g: u32, scale: f32) { work[scales_of(r) + g] = scale; }
 
 // A row at a head: places in work and dz, and its numbers.
@@ -91,6 +93,13 @@ fn back_norm(lane: u32, r: u32, h: u32, k: Row, gains: u32) {
     }
 }
 
+// A lane has columns of the state, 64 apart. With S the state, beta what is written and a what is
+// kept, a row has  e = v - a S^T k,  S' = a S + k (beta e)^T,  out = S'^T q;  so with D the gradient
+// of S' and g = D^T k
+//
+//     dv = beta g     dbeta = g . e     dk = D (beta e) - a S (beta g)     dS = a (D - k (beta g)^T)
+//
+// and da is the sum of S times what dS has without a.
 @compute @workgroup_size(64)
 fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
@@ -110,6 +119,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let state = d + P * N;
     let kept = state + (STRIDE + 1u) * P * N;
     var sum_decay = 0.0;
+    // Forwards: outputs lie where the gates' gradients come, every STRIDE-th state stays.
     for (var p = lane; p < P; p += 64u) {
         work[sums + p] = 0.0;
         for (var n = 0u; n < N; n++) {
@@ -127,6 +137,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
         }
     }
     for (var t = 0u; t < T; t++) { back_norm(lane, first + t, h, row_at(first + t, h, decay), sums); }
+    // Back, STRIDE rows at a time, whose states and errors are computed once more.
     for (var end = T; end > 0u; end = (end - 1u) / STRIDE * STRIDE) {
         let begin = (end - 1u) / STRIDE * STRIDE;
         for (var p = lane; p < P; p += 64u) {
@@ -156,6 +167,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 work[backs + p] = k.write * g;
                 of_write = fma(g, work[error + p], of_write);
             }
+            // Queries and keys take sums over all columns, of D as it is now.
             storageBarrier();
             for (var n = lane; n < N; n += 64u) {
                 var dq = 0.0;
@@ -169,6 +181,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 work[part_of(bh) + (t - 1u) * 2u * N + n] = dq;
                 work[part_of(bh) + (t - 1u) * 2u * N + N + n] = dk;
             }
+            // D becomes dS, each lane's own columns.
             storageBarrier();
             var of_kept = 0.0;
             for (var p = lane; p < P; p += 64u) {
@@ -241,7 +254,9 @@ fn number(i: u32) {
     dy[i] = sum;
 }
 
-// Rows rise, and none of the second loop reads one before it. dw is in `dba`.
+// A thread has a column of the convolution, through all rows, as in mamba2_grad.wgsl: rows rise, and
+// none of the second loop reads one before it. The threads behind the columns have the heads' numbers.
+// dw is in `dba`.
 @compute @workgroup_size(64)
 fn cols(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {

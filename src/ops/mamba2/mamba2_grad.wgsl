@@ -43,6 +43,8 @@ fn conv(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     }
 }
 
+// A row at a head: where its x, B, C, gate and output lie; the step before and behind softplus, and
+// what the state keeps of itself.
 struct Row { u: u32, b: u32, c: u32, gate: u32, own: u32, step: f32, raw: f32, kept: f32 }
 
 fn row_of(r: u32, h: u32, decay: f32) -> Row {
@@ -71,6 +73,8 @@ var<workgroup> of_step: array<f32, 64>;
 var<workgroup> of_kept: array<f32, 64>;
 var<workgroup> of_skip: array<f32, 64>;
 
+// A lane has columns of the state, 64 apart, so that what goes along a column waits for nobody. B and
+// C take sums over all columns, and the head's numbers over everything: those wait, twice a row.
 @compute @workgroup_size(64)
 fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
@@ -88,6 +92,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let kept = state + (STRIDE + 1u) * P * N;
     var sum_decay = 0.0;
     var sum_skip = 0.0;
+    // Forwards. Gates need the outputs alone; of the states every STRIDE-th one stays.
     for (var p = lane; p < P; p += 64u) {
         for (var n = 0u; n < N; n++) {
             work[d + n * P + p] = 0.0;
@@ -104,6 +109,8 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             dz[k.gate + p] = dy[k.own + p] * y * silu_d(z[k.gate + p]);
         }
     }
+    // Back, STRIDE rows at a time, whose states are computed once more: T of them would be far too
+    // many, and none can be had from the one behind it, since what a state keeps may be nothing.
     for (var end = T; end > 0u; end = (end - 1u) / STRIDE * STRIDE) {
         let begin = (end - 1u) / STRIDE * STRIDE;
         for (var p = lane; p < P; p += 64u) {
@@ -120,6 +127,8 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             let r = first + t - 1u;
             let k = row_of(r, h, decay);
             let before = state + (t - 1u - begin) * P * N;
+            // d becomes the gradient of the state behind this row: what the row behind it gave
+            // back, and what the output gives.
             var step = 0.0;
             var q = 0.0;
             var x_g = 0.0;
@@ -152,6 +161,8 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
                 work[part_of(bh) + (t - 1u) * 2u * N + n] = db;
                 work[part_of(bh) + (t - 1u) * 2u * N + N + n] = dc;
             }
+            // In the order of lanes, so that no subgroup's size shows in the bits. The decay is
+            // -exp of its number, whose slope is the decay itself.
             if (lane == 0u) {
                 var all = vec3<f32>(0.0);
                 for (var i = 0u; i < 64u; i++) {
@@ -165,6 +176,7 @@ fn back(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
             }
             storageBarrier();
             workgroupBarrier();
+            // To the state in front of the row.
             for (var p = lane; p < P; p += 64u) {
                 for (var n = 0u; n < N; n++) { work[d + n * P + p] *= k.kept; }
             }
@@ -192,7 +204,9 @@ fn given(r: u32, c: u32) -> f32 {
     return sum;
 }
 
-// Rows rise, and none of the second loop reads one before it.
+// A thread has a column of the convolution, through all rows: first the gradient before SiLU in
+// place of the one behind it, then that of z, for which a row needs itself and up to L - 1 rows behind
+// it. Rows rise, and none of the second loop reads one before it, so dz serves for both.
 @compute @workgroup_size(64)
 fn cols(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
@@ -225,6 +239,7 @@ fn cols(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     dy[c] = of_bias;
 }
 
+// The three numbers of a head: its bias of steps, decay and skip.
 @compute @workgroup_size(64)
 fn numbers(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
            @builtin(local_invocation_index) lane: u32) {

@@ -12,6 +12,7 @@
 @group(0) @binding(6) var<storage, read_write> z: array<vec4<f32>>;
 @group(0) @binding(7) var<storage, read_write> scales: array<f32>;
 
+// What operands that are gradients are multiplied with, as loss_scale.c says; 1 elsewhere.
 fn scaling() -> f32 {
     if (!is_here(6u)) { return 1.0; }
     return scales[0];
@@ -139,6 +140,8 @@ fn products(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count
         }
         workgroupBarrier();
     }
+    // The sixteen matrices leave one after the other through 1 KB for each subgroup, since a matrix of
+    // a subgroup can be stored as a whole alone, and y's rows may end within it.
     let at = tid / 32u * 256u;
     let i = top + down_at;
     let j = first + across_at;
