@@ -103,6 +103,14 @@ static int embed(tg_app *app, const values *v, tg_model *model, const tg_texts *
     o.cut = v->cut;
     tg_status s = tg_embedder_new(app->ctx, model, &o, &embedder);
     const size_t width = tg_embedder_width(embedder);
+    if (s == TG_OK && width == 1 && tg_model_can(model, TG_CAN_RANK)) {
+        tg_embedder_free(embedder);
+        tg_app_error(app,
+                     "%s is a reranker: tinygpt rerank scores texts with it, and embed "
+                     "--pooling cls or mean gives vectors",
+                     app->args.pos[0]);
+        return TG_EXIT_USAGE;
+    }
     float *vectors = s == TG_OK ? calloc(t->n * width + 1, sizeof *vectors) : NULL;
     int code = TG_EXIT_DONE;
     if (s == TG_OK && !vectors) {

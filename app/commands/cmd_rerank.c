@@ -76,7 +76,10 @@ static void print_lines(const scored *s, const tg_texts *t, size_t top) {
         printf("%10.5f %5zu  ", s[i].score, s[i].number);
         for (size_t k = 0; k < text->n_bytes; k++) {
             const unsigned char c = (unsigned char)text->text[k];
-            putchar(c < 0x20 || c == 0x7f ? ' ' : c);
+            const bool c1 = c == 0xc2 && k + 1 < text->n_bytes &&
+                            ((unsigned char)text->text[k + 1] & 0xe0) == 0x80;
+            putchar(c < 0x20 || c == 0x7f || c1 ? ' ' : c);
+            k += c1;
         }
         putchar('\n');
     }

@@ -72,6 +72,7 @@ tg_status tg_job_probe_run(tg_probe *p, const int32_t *tokens, const tg_edit *ed
 /* E_ARG while a job is pending on the object. */
 tg_status tg_trainer_want_idle(const tg_trainer *t);
 tg_status tg_session_want_idle(const tg_session *s);
+tg_status tg_embedder_want_idle(const tg_embedder *e);
 tg_status tg_probe_want_idle(const tg_probe *p);
 
 #endif

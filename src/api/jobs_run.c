@@ -28,6 +28,10 @@ tg_status tg_trainer_want_idle(const tg_trainer *t) {
     return t->job ? busy(t->ctx, "trainer", t->job) : TG_OK;
 }
 
+tg_status tg_embedder_want_idle(const tg_embedder *e) {
+    return e->job ? busy(e->ctx, "embedder", e->job) : TG_OK;
+}
+
 tg_status tg_session_want_idle(const tg_session *s) {
     return s->d->job ? busy(s->ctx, "session", s->d->job) : TG_OK;
 }
@@ -322,7 +326,7 @@ tg_status tg_job_embedder_run(tg_embedder *e, const tg_embed_text *texts, size_t
                               tg_job **job) {
     static const tg_job_kind kind = { "embedding", sizeof(embed_job), ready_embed, work_embed,
                                       end_embed };
-    if (e->job) return busy(e->ctx, "embedder", e->job);
+    TG_TRY(tg_embedder_want_idle(e));
     embed_job *j = tg_job_make(e->ctx, &kind, NULL, 0);
     if (!j) return TG_E_MEMORY;
     tg_embed_begin(e, texts, n, out, &j->work);

@@ -3,6 +3,7 @@
  * models.c - the public calls about what a model can do, what its file says of drawing tokens, the
  * cache of packed weights, and embeddings. They check, and pass on.
  */
+#include "api/jobs.h"
 #include "api/options.h"
 #include "api/want.h"
 #include "base/str.h"
@@ -99,6 +100,7 @@ tg_status tg_embedder_query(tg_embedder *embedder, const char *query) {
     if (!embedder) return TG_E_ARG;
     ENTER(embedder->ctx);
     WANT(embedder->ctx, query);
+    TG_TRY(tg_embedder_want_idle(embedder));
     return tg_embedder_ask(embedder, query);
 }
 

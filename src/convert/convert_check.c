@@ -197,7 +197,8 @@ static tg_status embed_texts(tg_context *ctx, tg_model *m, size_t n, float *out)
     tg_embedder *e = NULL;
     tg_embed_text in[N_TEXTS];
     for (size_t i = 0; i < n; i++) in[i] = (tg_embed_text) { texts[i], strlen(texts[i]) };
-    const tg_embed_options o = { .cut = true };
+    const tg_embed_options o = { .cut = true,
+                                 .pooling = tg_rank_there(m) ? TG_POOLING_RANK : TG_POOLING_MODEL };
     TG_TRY(tg_embedder_open(ctx, m, &o, &e));
     tg_status s = tg_rank_there(m) ? tg_embedder_ask(e, texts[0]) : TG_OK;
     if (s == TG_OK) s = tg_embedder_embed(e, in, n, out);
@@ -222,7 +223,8 @@ static tg_status compare_vectors(tg_context *ctx, tg_model *a, tg_model *b, tg_c
     const size_t n = N_TEXTS - 1;
     const bool scores = tg_rank_there(a);
     const size_t rows = scores ? 1 : n, width = scores ? n : (size_t)a->layout.config.width * each;
-    if (!b->table.embed.only || memcmp(ways, &b->table.embed.ways, sizeof *ways) != 0)
+    if (!b->table.embed.only || memcmp(ways, &b->table.embed.ways, sizeof *ways) != 0 ||
+        tg_rank_there(a) != tg_rank_there(b))
         return tg_fail(&ctx->err, TG_E_FORMAT, "comparison: want the same way of pooling");
     float *v = tg_alloc(&ctx->err.mem, 2 * rows * width * sizeof *v);
     if (!v) return tg_fail_memory(&ctx->err, "comparison", 2 * rows * width * sizeof *v);

@@ -73,7 +73,8 @@ static bool encodes(const tg_model *model) {
 
 static bool ranks(const tg_model *model, const tg_embed_options *o) {
     return o->pooling == TG_POOLING_RANK ||
-           (o->pooling == TG_POOLING_MODEL && model->table.embed.type == TG_POOLING_TYPE_RANK);
+           (o->pooling == TG_POOLING_MODEL && model->table.embed.type == TG_POOLING_TYPE_RANK &&
+            tg_rank_there(model));
 }
 
 /* The ways of the options, of the model's files, or of its kind. */
@@ -93,15 +94,17 @@ static tg_status ways_of(tg_context *ctx, const tg_model *model, const tg_embed_
                        TG_POOLING_RANK, (int)o->pooling);
     if (ranks(model, o)) {
         *ways = said.ways.n ? said.ways : tg_rank_ways(model);
-        return TG_OK;
+        if (ways->n == 1) return TG_OK;
+        return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
+                       "reranking: pooling_modes of the file: want one way, have %d", (int)ways->n);
     }
     *ways = (tg_pooling_ways) { 1, { encodes(model) ? TG_POOLING_BY_MEAN : TG_POOLING_BY_LAST } };
     if (o->pooling != TG_POOLING_MODEL)
         ways->way[0] = named[o->pooling];
     else if (said.type >= 0)
         return tg_fail(&ctx->err, TG_E_UNSUPPORTED,
-                       "embedding: pooling_type of the file: want 1 (mean), 2 (CLS), 3 (last) or 4 "
-                       "(rank), have %d: name a way of pooling",
+                       "embedding: pooling_type of the file: want 1 (mean), 2 (CLS) or 3 (last), "
+                       "have %d: name a way of pooling",
                        (int)said.type);
     else if (said.ways.n)
         *ways = said.ways;

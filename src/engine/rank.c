@@ -13,8 +13,10 @@
 #include "ops/activation.h"
 
 bool tg_rank_there(const tg_model *m) {
-    return tg_family_of(&m->layout.config)->rank != TG_RANK_NONE &&
-           tg_weights_vector(m, "cls.output.weight") != NULL;
+    const tg_model_config *c = &m->layout.config;
+    const tg_vector *out = tg_weights_vector(m, "cls.output.weight");
+    return tg_family_of(c)->rank != TG_RANK_NONE && out &&
+           out->bytes == (size_t)c->width * sizeof(float) && tg_weights_vector(m, "cls.weight");
 }
 
 /* llama.cpp pools ModernBERT's rows by their mean, and all others' by the first, without a word in
@@ -36,25 +38,21 @@ static tg_status take(const tg_model *m, const char *name, size_t n, const float
 tg_status tg_rank_open(const tg_model *m, tg_rank_head *h) {
     const size_t C = (size_t)m->layout.config.width;
     const tg_vector *labels = tg_weights_vector(m, "cls.output.weight");
+    const size_t n_labels = labels ? labels->bytes / sizeof(float) / C : 0;
     if (!tg_rank_there(m))
         return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
-                       "reranking: want a model with a head that scores a text beside a query "
-                       "(cls.output.weight), have %s without one",
-                       m->layout.config.family);
-    if (labels->bytes != C * sizeof(float))
-        return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
-                       "reranking: cls.output.weight: want one score, have %zu",
-                       labels->bytes / sizeof(float) / C);
+                       "reranking: want a model with a head of one score for a text beside a query "
+                       "(cls.weight, cls.output.weight), have %s with %zu",
+                       m->layout.config.family, n_labels);
     *h = (tg_rank_head) { .model = m, .width = C };
     TG_TRY(take(m, "cls.weight", C * C, &h->dense));
     TG_TRY(take(m, "cls.bias", C, &h->dense_bias));
     TG_TRY(take(m, "cls.norm.weight", C, &h->norm));
     TG_TRY(take(m, "cls.output.weight", C, &h->out));
     TG_TRY(take(m, "cls.output.bias", 1, &h->out_bias));
-    if (!h->dense || (!h->norm && tg_family_of(&m->layout.config)->rank == TG_RANK_GELU_NORM))
+    if (!h->norm && tg_family_of(&m->layout.config)->rank == TG_RANK_GELU_NORM)
         return tg_fail(&m->ctx->err, TG_E_UNSUPPORTED,
-                       "reranking: want %s in front of cls.output, have none",
-                       h->dense ? "cls.norm.weight" : "cls.weight");
+                       "reranking: want cls.norm.weight in front of cls.output, have none");
     h->pooled = tg_alloc(&m->ctx->err.mem, 2 * C * sizeof *h->x);
     if (!h->pooled) return tg_fail_memory(&m->ctx->err, "reranking", 2 * C * sizeof *h->x);
     h->x = h->pooled + C;

@@ -11,8 +11,9 @@
  *           ..    the caller's note [note_bytes]
  *           ..    for each layer and each of its 2K heads of keys, then values: rows of positions
  *                 first .. n_tokens-1 (ops/attention/cache/kv_row.h); first is n_lost where the
- * layer has a window, else 0. A short convolution has one head, and a window: its taps. Of a layer
- * that keeps states, the one behind all tokens end-4   4     CRC-32C of all before
+ *                 layer has a window, else 0. A short convolution has one head, and a window: its
+ *                 taps. Of a layer that keeps states, the one behind all tokens
+ *   end-4   4     CRC-32C of all before
  *
  * "TGSESS1\n" has ten fields, and does not say how it was computed.
  *

@@ -43,6 +43,11 @@ static bool add_place(tg_sha256 *sha, const tg_gguf_tensor *t) {
     const uint64_t numbers[] = { p->bits, p->group, p->group_rows, p->zero_more };
     for (size_t i = 0; p->form && i < sizeof numbers / sizeof numbers[0]; i++)
         add_number(sha, numbers[i]);
+    add_number(sha, p->plus_one);
+    for (const tg_gguf_times *by = p->times; by; by = by->end == UINT64_MAX ? NULL : by + 1) {
+        add_number(sha, by->end);
+        tg_sha256_update(sha, &by->by, sizeof by->by);
+    }
     for (size_t i = 0; told && p->form && i < TG_GGUF_PARTS; i++)
         if (p->part[i].rows) told = add_file(sha, &p->part[i].reader);
     return told && add_file(sha, &p->reader);

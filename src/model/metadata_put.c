@@ -9,6 +9,7 @@
 static tg_gguf_value *next(tg_metadata *m, const char *name, tg_gguf_type type) {
     const char *key = tg_arena_sprintf(m->arena, "%s.%s", m->arch, name);
     m->failed = m->failed || !key;
+    TG_ASSERT(m->n < TG_METADATA_MAX);
     tg_gguf_value *v = &m->value[m->n++];
     *v = (tg_gguf_value) { .key = key ? key : name, .type = type };
     return v;

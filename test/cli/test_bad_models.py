@@ -49,7 +49,7 @@ def tensors():
     bad("all that is wrong at once", three, "blk.0.attn_norm.weight: missing",
         "blk.0.ffn_up.weight: missing", "blk.0.ffn_pu.weight: of no use here",
         "blk.0.ffn_down.weight: want", "output_norm.weight: want")
-    for kind, have in ((16, "16"), (13 + 64, "77"), (4, "4"), (0xffffffff, "4294967295"), (1 << 31, "2147483648")):
+    for kind, have in ((5, "5"), (13 + 64, "77"), (4, "4"), (0xffffffff, "4294967295"), (1 << 31, "2147483648")):
         bad(f"type {have}", setting("blk.0.attn_q", 1, kind), "blk.0.attn_q.weight", "want one of F32",
             "Q4_K", have)
     for dims in [], [2, 2, 2, 2, 2], [0], [WIDTH, 0], [1 << 33, 1 << 33], [1 << 63, 2], [(1 << 64) - 1]:

@@ -93,7 +93,8 @@ def keys_of_runs():
     expect(tinygpt("convert", "a.tinygpt", "st", "--format", "safetensors"), 0, "a folder")
     compared("info", asked("info", "a.tinygpt"),
              asked("info", os.path.join("st", "model.safetensors")),
-             asked("info", have_model(LLAMA)), asked("info", have_model(BERT)), asked("info", EXPERTS))
+             asked("info", have_model(LLAMA)), asked("info", have_model(BERT)), asked("info", EXPERTS),
+             asked("info", os.path.join(TOP, "test", "golden", "lm", "mlx4")))
     compared("verify", asked("verify", "a.tinygpt"), asked("verify", "a.tinygpt", "a.tinygpt"))
     compared("dump", asked("dump", "a.tinygpt"))
     compared("convert", asked("convert", "a.tinygpt", "b.tinygpt", "--dtype", "f16"),

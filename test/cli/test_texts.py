@@ -242,7 +242,7 @@ def rerankers():
     expect(tinygpt("rerank", source, "a"), 2, "no text", err="want TEXT or --file F, have none")
     expect(tinygpt("rerank", source, "a", "b " * 99), 2, "too long", err="at most 64 tokens")
     expect(tinygpt("rerank", source, "a", "b " * 99, "--cut"), 0, "too long, cut")
-    expect(tinygpt("embed", source, "a"), 2, "a reranker gives no vector unless it is told how", err="want a query first")
+    expect(tinygpt("embed", source, "a"), 2, "a reranker gives no vector unless it is told how", err="is a reranker: tinygpt rerank")
     expect(tinygpt("embed", source, "a", "--pooling", "cls"), 0, "its vectors")
 
 

@@ -69,9 +69,11 @@ def numbers():
 def two_models():
     """Files of one model, whatever their kinds, are equal; and what differs is named."""
     both = 0
+    # Falcon-H1's numbers are multiplied into its weights: f32 in memory, f16 in its GGUF; test_lm has both answer alike.
+    rounded = "falcon.gguf", "falcon_norm.gguf"
     for name in sorted(os.listdir(LM)):
         folder = os.path.join(LM, name[:-5])
-        if name.endswith(".gguf") and os.path.isdir(folder):
+        if name.endswith(".gguf") and os.path.isdir(folder) and name not in rounded:
             expect(tinygpt("verify", os.path.join(LM, name), folder), 0, f"{name} and its folder", out="equal: ")
             both += 1
     check(both > 10, "folders that have a GGUF file")

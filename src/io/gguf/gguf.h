@@ -78,15 +78,6 @@ typedef struct tg_gguf_maker {
     const void *holds; /* the place whose tensor lies there; NULL: none */
 } tg_gguf_maker;
 
-/*
- * How a tensor lies in a file of safetensors, or in a run.
- *
- *   times     what GGUF has multiplied with numbers of config.json (Falcon-H1), as f32
- *   turned    as [columns, rows], the way of GPT-2's linear layers
- *   plus_one  a vector of gains that are 1 + w (Gemma's norms), as f32
- *   form      quantised in another way than GGUF's (io/hf/hf_quant.h): rows are made of several
- *             parts of the file
- */
 struct tg_gguf_tensor;
 
 /* How rows of such a tensor are read: as tg_gguf_read_rows_into. by_columns: they lie apart, and
@@ -107,6 +98,17 @@ typedef struct tg_gguf_part {
 } tg_gguf_part;
 enum { TG_GGUF_PARTS = 3 };
 
+/*
+ * How a tensor lies in a file of safetensors, or in a run.
+ *
+ *   experts   of routed experts, each a tensor of its own
+ *   times     what GGUF has multiplied with numbers of config.json (Falcon-H1), as f32
+ *   turned    as [columns, rows], the way of GPT-2's linear layers
+ *   plus_one  a vector of gains that are 1 + w (Gemma's norms), as f32
+ *   form      quantised in another way than GGUF's (io/hf/hf_quant.h): rows are made of several
+ *             parts of the file
+ *   maker     a run's: somebody makes it whole first, in the memory that the reader has
+ */
 typedef struct tg_gguf_place {
     tg_reader reader;
     const struct tg_gguf_tensor *experts; /* [dim[2]] the matrix of each; NULL: they follow each

@@ -76,14 +76,23 @@ static tg_status read_experts(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tenso
     return TG_OK;
 }
 
+/* Experts need not be stored alike: some may be quantised, by groups of other sizes. */
 const tg_gguf_form *tg_gguf_form_of(const tg_gguf_tensor *t) {
     const tg_gguf_place *p = t->place;
-    return !p ? NULL : p->experts ? p->experts[0].place->form : p->form;
+    const tg_gguf_form *form = p ? p->form : NULL;
+    for (uint64_t e = 0; p && p->experts && !form && e < t->dim[2]; e++)
+        form = p->experts[e].place->form;
+    return form;
 }
 
 size_t tg_gguf_scratch_bytes(const tg_gguf_tensor *t, uint64_t n) {
     const tg_gguf_place *p = t->place;
-    if (p && p->experts) return tg_gguf_scratch_bytes(p->experts, n);
+    size_t most = 0;
+    for (uint64_t e = 0; p && p->experts && e < t->dim[2]; e++) {
+        const size_t bytes = tg_gguf_scratch_bytes(&p->experts[e], n);
+        if (bytes > most) most = bytes;
+    }
+    if (p && p->experts) return most;
     if (p && p->form) return p->form->scratch_bytes(t, n);
     if (p && p->turned) return (size_t)n * tg_dtype_table[t->type].bytes;
     if (p && is_changed(p))

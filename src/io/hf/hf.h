@@ -49,8 +49,8 @@ enum {
     TG_HF_WHOLE = 8,    /* the names are whole ones; what GGUF has as a column is a vector */
     TG_HF_HALVES = 16,  /* rows of two tensors of GGUF, whose names are in this line and the next;
                            with a third dimension, of each expert */
-    TG_HF_WITHIN = 64,  /* of a head that stands within the model's prefix */
-    TG_HF_EXPERTS = 32  /* of one expert, whose number is the %d; GGUF has all in one tensor */
+    TG_HF_EXPERTS = 32, /* of one expert, whose number is the %d; GGUF has all in one tensor */
+    TG_HF_WITHIN = 64   /* of a head that stands within the model's prefix */
 };
 
 /* Names without ".weight" and ".bias"; NULL ends a table. */

@@ -188,6 +188,11 @@ static tg_status put_rank(tg_hf_embedding *o, tg_hf_values *m) {
     for (const tg_json *v = list ? tg_json_first(classes) : NULL; v; v = tg_json_next(v))
         o->ranks = o->ranks || (f->rank_class && tg_json_is(v, f->rank_class));
     if (!o->ranks) return TG_OK;
+    const tg_json *labels = tg_hf_member(m, m->root, "id2label");
+    if (!labels || tg_json_kind(labels) != TG_JSON_OBJECT || labels->count != 1)
+        return tg_fail(o->g->ctx, TG_E_UNSUPPORTED,
+                       "%s/config.json: id2label: want one label, as rerankers have, have %s",
+                       o->g->path, labels ? "others" : "two, as it is missing");
     const char *name = !way || tg_json_is(way, "cls") ? "cls"
                        : tg_json_is(way, "mean")      ? "mean"
                                                       : NULL;

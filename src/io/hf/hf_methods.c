@@ -136,9 +136,26 @@ static tg_status want_word(tg_hf_values *m, const tg_json *q, const char *key, c
                    m->where, key, word, TG_JSON_SHOWN(v));
 }
 
+/* What turns activations or weights beside the products, which is not computed here. What is there
+ * and empty says that nothing does. */
+static tg_status want_unturned(tg_hf_values *m, const tg_json *q) {
+    static const char *const keys[] = { "transform_config", "rotation", "adapter" };
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const tg_json *v = tg_hf_member(m, q, keys[i]);
+        const tg_json_type kind = v ? tg_json_kind(v) : TG_JSON_NULL;
+        const bool list = kind == TG_JSON_ARRAY || kind == TG_JSON_OBJECT;
+        if (kind != TG_JSON_NULL && kind != TG_JSON_FALSE && !(list && v->count == 0))
+            return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                           "%s: quantization: %s: want none, have %.60s", m->where, keys[i],
+                           TG_JSON_SHOWN(v));
+    }
+    return TG_OK;
+}
+
 /* Red Hat's and NVIDIA's tools have other kinds of weights under the same method. */
 static tg_status configure_compressed(tg_hf_values *m, const tg_json *q, tg_hf_quant *out) {
     (void)out;
+    TG_TRY(want_unturned(m, q));
     return want_word(m, q, "format", "float-quantized");
 }
 
@@ -260,12 +277,12 @@ static tg_status read_order(tg_ctx *ctx, columns *x) {
         const uint64_t usual = c / p->group;
         if (!list->rows) x->order[c] = (uint32_t)usual;
         if (x->order[c] >= x->groups || (x->t->type != TG_F16 && x->order[c] != usual))
-            return tg_fail(ctx, TG_E_FORMAT,
-                           "%s: tensor %s: g_idx of column %" PRIu64 ": want %s, have %u",
-                           p->reader.name, x->t->name, c,
-                           x->t->type == TG_F16 ? "one of the groups"
-                                                : "groups in order, as desc_act is false",
-                           (unsigned)x->order[c]);
+            return tg_fail(
+                ctx, TG_E_FORMAT, "%s: tensor %s: g_idx of column %" PRIu64 ": want %s, have %u",
+                p->reader.name, x->t->name, c,
+                x->t->type == TG_F16 ? "one of the groups"
+                                     : "groups in order, as those of a run of columns are",
+                (unsigned)x->order[c]);
     }
     return TG_OK;
 }
@@ -369,7 +386,8 @@ static tg_status set_columns(const tg_hf_matrix *x, bool across) {
     TG_TRY(tg_hf_find_part(x, ".qzeros", "I32", &p->part[1]));
     if (!across && tg_hf_find_stored(x->files, s->name, x->n_stem, ".g_idx", &file)) {
         TG_TRY(tg_hf_find_part(x, ".g_idx", "I32", &p->part[2]));
-        if (p->part[2].rows != cols) return tg_hf_misfit(x, "a g_idx of each column");
+        if (p->part[2].rows != cols || p->part[2].cols != 1)
+            return tg_hf_misfit(x, "a g_idx of each column");
     } else if (x->quant->ordered && p->group != cols) {
         return tg_hf_misfit(x, "a g_idx beside it, as desc_act is true");
     }
@@ -415,6 +433,7 @@ static tg_status get_bits(tg_hf_values *m, const tg_json *q, bool eight, tg_hf_q
 static tg_status configure_gptq(tg_hf_values *m, const tg_json *q, tg_hf_quant *out) {
     const tg_json *format = tg_hf_member(m, q, "checkpoint_format");
     const tg_json *dynamic = tg_hf_member(m, q, "dynamic");
+    TG_TRY(want_unturned(m, q));
     TG_TRY(get_bits(m, q, true, out));
     TG_TRY(get_group(m, q, out));
     if (format && !tg_json_is(format, "gptq") && !tg_json_is(format, "gptq_v2"))
@@ -525,6 +544,7 @@ static tg_status read_state(const tg_hf_matrix *x, const tg_json **out) {
     if (!tg_hf_find_stored(x->files, x->stored->name, x->n_stem, names[0], &file)) which = 1;
     tg_gguf_part part;
     TG_TRY(tg_hf_find_part(x, names[which], "U8", &part));
+    if (part.cols != 1) return tg_hf_misfit(x, "a quant_state that is a list of bytes");
     tg_reader r = tg_reader_part(&part.reader, part.offset, part.offset + part.rows);
     const char *text;
     TG_TRY(tg_read_text(&r, &g->arena, names[which], part.rows, &text));
@@ -582,7 +602,7 @@ static tg_status set_nf4(const tg_hf_matrix *x) {
         TG_TRY(load_values(x, ".weight.nested_quant_map", NESTED_VALUES, values + NF4_VALUES));
     }
     const uint64_t blocks = (x->t->dim[0] * x->t->dim[1] + p->group - 1) / p->group;
-    if (p->part[0].rows != blocks ||
+    if (p->part[0].rows != blocks || p->part[0].cols != 1 || (nested && p->part[1].cols != 1) ||
         (nested && p->part[1].rows != (blocks + p->group_rows - 1) / p->group_rows))
         return tg_hf_misfit(x, "an absmax of each block");
     p->bits = 4;

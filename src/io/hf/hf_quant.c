@@ -50,7 +50,7 @@ tg_status tg_hf_find_part(const tg_hf_matrix *x, const char *suffix, const char 
     const tg_st_tensor *s = tg_hf_find_stored(x->files, x->stored->name, x->n_stem, suffix, &file);
     *out = (tg_gguf_part) { .type = dtype && strcmp(dtype, "F32") == 0 ? TG_F32 : TG_U8 };
     const bool fits =
-        s && s->n_dims <= 2 &&
+        s && s->n_dims <= 2 && s->dim[0] > 0 && s->dim[1] > 0 &&
         (dtype ? strcmp(tg_st_dtypes[s->dtype].name, dtype) == 0 : tg_hf_type_of(s, &out->type));
     if (!fits)
         return tg_fail(x->files->g->ctx, TG_E_UNSUPPORTED,

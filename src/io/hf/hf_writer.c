@@ -32,7 +32,7 @@ static bool has_window(const tg_gguf *g, const tg_hf_family *f) {
  * lists all that can be written. */
 static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
     tg_gguf_string arch = { "", 0 };
-    char known[128] = "";
+    char known[256] = "";
     const tg_hf_family *f, *found = NULL;
     TG_TRY(tg_gguf_get_string(g, "general.architecture", &arch));
     for (size_t i = 0; (f = tg_hf_family_at(i)) != NULL; i++) {
@@ -48,8 +48,10 @@ static tg_status find_family(const tg_gguf *g, const tg_hf_family **out) {
 
 #define RANK_TENSOR "cls.output.weight"
 
+/* A head of one label. */
 static bool ranks(const tg_gguf *g, const tg_hf_family *f) {
-    return f->rank && tg_gguf_tensor_find(g, RANK_TENSOR);
+    const tg_gguf_tensor *t = f->rank ? tg_gguf_tensor_find(g, RANK_TENSOR) : NULL;
+    return t && t->elems == t->dim[0];
 }
 
 /* The row of a tensor's name behind "blk.3.", and what follows its stem; NULL: there is none. */
@@ -508,7 +510,10 @@ static void put_rank(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f)
     tg_json_begin_object(w);
     put_text(w, "0", "LABEL_0");
     tg_json_end_object(w);
-    if (f->rank_pooling) put_text(w, f->rank_pooling, cls ? "cls" : "mean");
+    if (!f->rank_pooling) return;
+    put_text(w, f->rank_pooling, cls ? "cls" : "mean");
+    tg_json_key(w, "classifier_bias");
+    tg_json_put_bool(w, tg_gguf_tensor_find(g, "cls.bias") != NULL);
 }
 
 tg_status tg_hf_put_config(const tg_gguf *g, const tg_hf_family *f, tg_dtype type, tg_buf *text) {

@@ -51,6 +51,13 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     bool said = false;
     const bool norm = tg_gguf_tensor_find(g, "blk.0.ssm_norm.weight") != NULL;
+    for (int32_t i = 1; i < c->layers; i++) {
+        snprintf(key, sizeof key, "blk.%d.ssm_norm.weight", (int)i);
+        if ((tg_gguf_tensor_find(g, key) != NULL) != norm)
+            return tg_fail(g->ctx, TG_E_FORMAT,
+                           "%s: tensor %s: want norms of states in all layers or in none, have %s",
+                           g->path, key, norm ? "none here" : "one here");
+    }
     TG_TRY(tg_gguf_get_bool(g, tg_config_key(c, "ssm.norm", key), &said));
     if (g->hf && said != norm)
         return tg_fail(g->ctx, TG_E_FORMAT,
