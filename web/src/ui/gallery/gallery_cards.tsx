@@ -76,9 +76,9 @@ export default function GalleryCards() {
               </figure>
             </div>
             <P class="quiet number">
-                {`${roughCount(card.parameters)} parameters, ${count(card.steps)} steps. Loss on ` +
-                  `text it has not seen: ${loss(card.loss)}. Licence of the text: ${card.licence}.`}
-              </P>
+              {`${roughCount(card.parameters)} parameters, ${count(card.steps)} steps. Loss on ` +
+                `text it has not seen: ${loss(card.loss)}. Licence of the text: ${card.licence}.`}
+            </P>
             <div class="row">
               <Button icon="pen" disabled={off} onClick={() => void write(card)}>
                 Let it write

@@ -5,7 +5,8 @@ import { useId } from 'preact/hooks';
 import { Words } from './term';
 
 export function Card(p: {
-  title: string;
+  /** Terms are marked in what is plain text; a name comes in an element of its own. */
+  title: ComponentChildren;
   /** A short remark at the right of the title. */
   aside?: ComponentChildren;
   class?: string;

@@ -14,16 +14,20 @@ import { explained, loadTerms, terms } from './terms';
  */
 export function Term(p: { name: string; label?: string; children?: string }) {
   const { name, label, children } = p;
+  const tell = (e: Event) => {
+    // In a line that folds something open the word is meant, not the line.
+    e.preventDefault();
+    void loadTerms().then(() => explained.set(name));
+  };
   return (
     <span
       role="button"
       class="term"
       tabIndex={-1}
       aria-label={label}
-      onClick={(e) => {
-        // In a line that folds something open the word is meant, not the line.
-        e.preventDefault();
-        void loadTerms().then(() => explained.set(name));
+      onClick={tell}
+      onKeyDown={(e) => {
+        if (e.key === 'Enter' || e.key === ' ') tell(e);
       }}
     >
       {children ?? name}

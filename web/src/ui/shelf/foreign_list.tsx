@@ -52,13 +52,13 @@ function Row({ one, onProblem }: { one: Foreign; onProblem: (problem: string) =>
   };
   return (
     <li>
-      <P class="foreign-name">
+      <p class="foreign-name">
         {one.name}
         <span class="field-help">
           {KINDS[one.kind]}
           {one.bytes !== null && `, ${bytes(one.bytes)}`}
         </span>
-      </P>
+      </p>
       {asking ? (
         <div class="row">
           <Button kind="danger" onClick={remove}>

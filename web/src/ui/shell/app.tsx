@@ -175,8 +175,8 @@ function Title({ view: shown }: { view: View }) {
         {start ? 'Teach a small language model' : shown.title}
       </h1>
       <P>
-          {start ? 'On this machine, from a text of yours. Nothing leaves it.' : shown.hint}
-        </P>
+        {start ? 'On this machine, from a text of yours. Nothing leaves it.' : shown.hint}
+      </P>
     </div>
   );
 }
@@ -188,7 +188,7 @@ function Messages() {
       {list.map((n) => (
         <div class="message" key={n.id}>
           <Notice kind={n.kind}>
-            <P>{n.text}</P>
+            <p>{n.text}</p>
             {n.action && (
               <Button
                 onClick={() => {

@@ -87,7 +87,7 @@ function Summary() {
   const time = value && value.seconds > 0 ? `, about ${duration(value.seconds)}` : '';
   return (
     <P class="start-summary">
-      Your own model: {roughCount(paramCount(s, vocabOf(s)))} parameters learn “{text}” in {count(s.steps)}{' '}
+      Your own model: {roughCount(paramCount(s, vocabOf(s)))} parameters learn “<span>{text}</span>” in {count(s.steps)}{' '}
       steps{time}. Here, in this tab.
     </P>
   );
@@ -129,9 +129,9 @@ function Explain() {
       <li>
         <h3>It is corrected</h3>
         <P>
-            {'Each wrong guess moves its parameters a little. The loss, which is its surprise, ' +
-              'falls. You see that live.'}
-          </P>
+          {'Each wrong guess moves its parameters a little. The loss, which is its surprise, ' +
+            'falls. You see that live.'}
+        </P>
       </li>
       <li>
         <h3>It writes</h3>
