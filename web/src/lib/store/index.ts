@@ -39,6 +39,8 @@ export interface Store {
   copyRun(from: string, to: string): Promise<void>;
   /** Takes the run out of the list. It goes when the store is opened again, or room is needed. */
   removeRun(id: string): Promise<void>;
+  /** Takes the run away at once, for good. */
+  dropRun(id: string): Promise<void>;
   /** Brings a removed run back, in the same visit. */
   restoreRun(id: string): Promise<void>;
   /** Keeps a text once, for runs and documents that refer to it; gives its id, which is above 0. */
@@ -95,6 +97,10 @@ class WorkerStore implements Store {
 
   async removeRun(id: string): Promise<void> {
     await this.#call((api) => api.removeRun(id));
+  }
+
+  async dropRun(id: string): Promise<void> {
+    await this.#call((api) => api.dropRun(id));
   }
 
   async restoreRun(id: string): Promise<void> {

@@ -128,6 +128,18 @@ describe('a library', () => {
     expect(await later.loadText(2)).toBeNull();
   });
 
+  it('drops a run at once, with all that belongs to it', async () => {
+    const disk = await filled();
+    const library = await opened(disk);
+    const before = await disk.names();
+    await library.saveDoc('part.a.10', { step: 10 });
+    await library.copyRun('a', 'd');
+    await library.dropRun('d');
+    expect(await ids(library)).toEqual(['a', 'b', 'c']);
+    await library.removeDoc('part.a.10');
+    expect((await disk.names()).sort()).toEqual(before.sort());
+  });
+
   it('copies', async () => {
     const library = await opened(await filled());
     await library.copyRun('c', 'd');

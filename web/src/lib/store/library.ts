@@ -132,6 +132,11 @@ export class Library {
     });
   }
 
+  /** Takes a run away at once, for good. */
+  dropRun(id: string): Promise<void> {
+    return this.#serially(() => this.#removeRun(id));
+  }
+
   restoreRun(id: string): Promise<void> {
     return this.#serially(() => this.#removeDoc(GONE + id));
   }

@@ -79,6 +79,7 @@ const api = {
     opened().saveRun(id, run, meta, text),
   copyRun: (from: string, to: string): Promise<void> => opened().copyRun(from, to),
   removeRun: (id: string): Promise<void> => opened().removeRun(id),
+  dropRun: (id: string): Promise<void> => opened().dropRun(id),
   restoreRun: (id: string): Promise<void> => opened().restoreRun(id),
   keepText: (text: Blob): Promise<number> => opened().keepText(text),
   loadText: (id: number): Promise<Blob | null> => opened().loadText(id),

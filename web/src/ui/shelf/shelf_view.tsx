@@ -112,7 +112,7 @@ function Item({ run }: { run: ShelfRun }) {
         </dl>
       </div>
       <P class="quiet">
-        Learnt from “{meta.text.name}”, {bytes(meta.text.bytes)}
+        Learnt from “<span>{meta.text.name}</span>”, {bytes(meta.text.bytes)}
         {run.text === 0 && meta.text.stories === undefined && ' (not kept here)'}. Saved{' '}
         {new Date(meta.savedAt).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })}.
       </P>
@@ -170,7 +170,7 @@ function Item({ run }: { run: ShelfRun }) {
         <Button
           icon="trash"
           disabled={busy || phase === 'running'}
-          onClick={() => begin('Deleting it', () => removeRun(run))}
+          onClick={() => begin('Deleting it', (signal) => removeRun(run, signal))}
         >
           Delete
         </Button>

@@ -111,6 +111,9 @@ export const kept = {
   async removeRun(id: string): Promise<void> {
     await (await load()).removeRun(id);
   },
+  async dropRun(id: string): Promise<void> {
+    await (await load()).dropRun(id);
+  },
   async restoreRun(id: string): Promise<void> {
     await (await load()).restoreRun(id);
   },

@@ -29,6 +29,8 @@ export const shelf = new Store<readonly ShelfRun[] | null>(null);
 export const compared = new Store<readonly string[]>([]);
 
 const NAME = 'name.';
+/** Ids of copies that were cancelled: none is shown, whenever one looks. */
+const unwanted = new Set<string>();
 
 /** A run whose meta is of another version may lack something; what it must have is looked at. */
 export function readMeta(meta: object): RunMeta | null {
@@ -83,6 +85,7 @@ export async function refreshShelf(): Promise<readonly ShelfRun[]> {
     const list = runs
       .map((r) => onShelf(r, names))
       .filter((r) => r !== null)
+      .filter(({ id }) => !unwanted.has(id))
       .sort((a, b) => b.meta.savedAt - a.meta.savedAt);
     shelf.set(list);
     void measureRoom();
@@ -112,18 +115,31 @@ export function rename(run: ShelfRun, name: string): Promise<void> {
 
 /** A copy is written as a whole: one that is not wanted any more goes when it is there. */
 export function copyRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
-  return changing(async () => {
-    const id = newId();
+  const id = newId();
+  const copying = changing(async () => {
     await kept.copyRun(run.id, id);
-    if (signal.aborted) await kept.removeRun(id);
-    else await kept.saveDoc(NAME + id, { name: `${run.name}, copy`.slice(0, 80) });
+    await kept.saveDoc(NAME + id, { name: `${run.name}, copy`.slice(0, 80) });
   });
+  const drop = async () => {
+    await kept.dropRun(id);
+    await kept.removeDoc(NAME + id);
+  };
+  signal.addEventListener('abort', () => {
+    unwanted.add(id);
+    void copying.then(() => changing(drop));
+  });
+  return copying;
 }
 
-/** Takes a run from the shelf; until the page is closed it can come back. */
-export function removeRun(run: ShelfRun): Promise<void> {
+/** Takes a run from the shelf; until the page is closed it can come back. After a cancel it is there
+ *  as before. */
+export function removeRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
   return changing(async () => {
     await kept.removeRun(run.id);
+    if (signal.aborted) {
+      await kept.restoreRun(run.id);
+      return;
+    }
     compared.set(compared.get().filter((id) => id !== run.id));
     notify('info', `“${run.name}” is deleted.`, {
       label: 'Undo',
