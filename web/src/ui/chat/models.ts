@@ -25,7 +25,15 @@ import { openDrawer } from './drawer';
 import { decodeSpeed, device, otherSpeed, wantDevice } from './device';
 import { deviceGib, needs, nearest, twiceTooMuch } from './forecast';
 import { type HubFile, type HubModel, hubModel, hubSha256, isHubName } from './hub';
-import { CHAT_DEFAULTS, type ChatSettings, NO_TEMPLATE } from './settings';
+import {
+  CHAT_DEFAULTS,
+  type ChatSettings,
+  type Loaded,
+  modelKey,
+  NO_TEMPLATE,
+  templateFor,
+  withTemplate,
+} from './settings';
 
 /** A model that can be opened: a stored one, or a file where the browser stores none. */
 export interface Shown {
@@ -33,8 +41,14 @@ export interface Shown {
   source: ModelSource;
 }
 
-export interface Opened extends Shown {
+/** One that was looked at, and what its head tells. */
+export interface Looked extends Shown {
+  facts: ModelFacts;
+}
+
+export interface Opened extends Looked {
   info: ChatInfo;
+  loaded: Loaded;
   capacity: number;
   /** What turns are written by; null: it goes on with texts alone. */
   template: string | null;
@@ -57,8 +71,7 @@ export interface ModelsState {
   copying: (Progress & { name: string }) | null;
   /** What share of the model that is being loaded has been read; null: none is. */
   loading: number | null;
-  /** The one that was looked at, and what its head tells. */
-  chosen: (Shown & { facts: ModelFacts }) | null;
+  chosen: Looked | null;
   opened: Opened | null;
   /** null: there is no engine. */
   place: Place | null;
@@ -69,8 +82,8 @@ export interface ModelsState {
   problem: string;
   /** That the browser has no room for a model is the problem. */
   short: boolean;
-  /** That turns cannot be written as the template has them is the problem. */
-  untold: boolean;
+  /** The model whose turns cannot be written as its template has them, if that is the problem. */
+  untold: Looked | null;
 }
 
 export const models = new Store<ModelsState>({
@@ -85,7 +98,7 @@ export const models = new Store<ModelsState>({
   busy: '',
   problem: '',
   short: false,
-  untold: false,
+  untold: null,
 });
 
 export const chatSettings = new Store<ChatSettings>(CHAT_DEFAULTS);
@@ -172,7 +185,7 @@ export async function changeDevice(to: DeviceName): Promise<void> {
   const { busy, opened } = models.get();
   if (busy !== '' || to === device.get().wanted) return;
   wantDevice(to);
-  if (opened) await load(opened);
+  if (opened) await openAgain();
   else await closeModel();
 }
 
@@ -210,9 +223,12 @@ export function engineDied(e: unknown, of: ChatSession | null = session): boolea
   return true;
 }
 
-async function doing(what: string, work: (signal: AbortSignal) => Promise<void>): Promise<void> {
+/** One thing at a time; `loads` is the model that it loads, if it does. */
+async function doing(
+  what: string, work: (signal: AbortSignal) => Promise<void>, loads: Looked | null = null,
+): Promise<void> {
   if (models.get().busy !== '') return;
-  models.patch({ busy: what, problem: '', short: false, untold: false });
+  models.patch({ busy: what, problem: '', short: false, untold: null });
   const { signal } = (control = new AbortController());
   try {
     await work(signal);
@@ -222,7 +238,7 @@ async function doing(what: string, work: (signal: AbortSignal) => Promise<void>)
     models.patch({
       problem: plainError(e),
       short: e instanceof StoreError && e.code === 'QUOTA',
-      untold: isOfTemplate(e),
+      untold: isOfTemplate(e) ? loads : null,
     });
   } finally {
     control = null;
@@ -314,16 +330,12 @@ export function resume(stored: StoredModel): Promise<void> {
   return add(stored.name, new URL(stored.address));
 }
 
+/** Shows what a model is. What is open, and its conversation's settings, stay as they are. */
 async function look(shown: Shown, signal: AbortSignal): Promise<void> {
   const facts = await (await whenEngine()).modelFacts(shown.source, { signal });
   signal.throwIfAborted();
-  // What was chosen for one model's template need not suit the next one.
-  const before = models.get().chosen;
-  if (before && before.name !== shown.name) chatSettings.patch({ template: '' });
   models.patch({ chosen: { ...shown, facts } });
   openDrawer('models');
-  const wanted = nearest(needs(facts), chatSettings.get().ctx);
-  if (wanted) chatSettings.patch({ ctx: wanted.ctx });
 }
 
 export function choose(stored: StoredModel): Promise<void> {
@@ -331,10 +343,26 @@ export function choose(stored: StoredModel): Promise<void> {
   return doing(`Looking at ${stored.name}`, (signal) => look(shown, signal));
 }
 
-/** Loads the chosen model without a template: it goes on with a text. */
+export function keyOf({ name, source }: Shown): string {
+  return modelKey('stored' in source ? source.stored : '', name);
+}
+
+export function chooseTemplate(of: Shown, template: string): void {
+  chatSettings.set(withTemplate(chatSettings.get(), keyOf(of), template));
+}
+
+/** Loads the model whose template does not fit without one: it goes on with a text. */
 export async function openWithoutTemplate(): Promise<void> {
-  chatSettings.patch({ template: NO_TEMPLATE });
-  await openChosen();
+  const { untold } = models.get();
+  if (!untold) return;
+  chooseTemplate(untold, NO_TEMPLATE);
+  await load(untold);
+}
+
+/** Loads the model that is open again, as the settings are now. */
+export async function openAgain(): Promise<void> {
+  const { opened } = models.get();
+  if (opened) await load(opened);
 }
 
 /** Loads the chosen model. */
@@ -391,19 +419,24 @@ async function openChatModel(source: ModelSource, signal: AbortSignal): Promise<
 }
 
 /** Loads a model and begins a conversation; another one that was open is closed. */
-function load(shown: Shown): Promise<void> {
-  const { name, source } = shown;
-  return doing(`Loading ${name}`, async (signal) => {
+function load(looked: Looked): Promise<void> {
+  const { name, source, facts } = looked;
+  const work = async (signal: AbortSignal): Promise<void> => {
     if (model) await closeModel();
-    await check(shown, signal);
+    await check(looked, signal);
     const made = await openChatModel(source, signal);
     model = made;
-    const { ctx: wanted, template: named, keys } = chatSettings.get();
+    const settings = chatSettings.get();
+    const { ctx: wanted, keys } = settings;
+    const named = templateFor(settings, keyOf(looked));
+    const loaded = { ctx: wanted, keys, template: named };
     const none = named === NO_TEMPLATE || (named === '' && made.info.template === '');
     const template = none ? null : named;
-    const ctx = Math.min(wanted, made.info.ctx);
+    // As much as was forecast.
+    const ctx = Math.min(nearest(needs(facts, keys), wanted)?.ctx ?? wanted, made.info.ctx);
+    const opened = { name, source, facts, info: made.info, loaded };
     if (!made.info.writes) {
-      models.patch({ opened: { name, source, info: made.info, capacity: 0, template: null } });
+      models.patch({ opened: { ...opened, capacity: 0, template: null } });
       openDrawer('');
       return;
     }
@@ -412,12 +445,18 @@ function load(shown: Shown): Promise<void> {
     } catch (e) {
       made.free();
       forget();
+      if (isOfTemplate(e)) {
+        // Another template is chosen there.
+        models.patch({ chosen: looked });
+        openDrawer('models');
+      }
       throw e;
     }
     const { capacity } = session;
-    models.patch({ opened: { name, source, info: made.info, capacity, template } });
+    models.patch({ opened: { ...opened, capacity, template } });
     openDrawer('');
-  });
+  };
+  return doing(`Loading ${name}`, work, looked);
 }
 
 /** Loads the model of a conversation again, with the context of its settings. */
@@ -442,8 +481,10 @@ export function isOpen(stored: StoredModel): boolean {
 }
 
 export function remove(stored: StoredModel): Promise<void> {
-  return doing(`Deleting ${stored.name}`, async () => {
+  return doing(`Deleting ${stored.name}`, async (signal) => {
     if (isOpen(stored)) await closeModel();
+    // From here on it cannot be stopped, and what was done is said.
+    signal.throwIfAborted();
     await store.remove(stored.id);
     const { chosen } = models.get();
     const gone = chosen && 'stored' in chosen.source && chosen.source.stored === stored.id;

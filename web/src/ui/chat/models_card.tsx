@@ -2,7 +2,7 @@
 /** models_card.tsx - the list of models, ways to add one, and what the chosen one will need. */
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { StoredModel } from '../../lib/models/index';
-import type { KeyType, ModelFacts } from '../../lib/types';
+import type { KeyType } from '../../lib/types';
 import { bytes, count, percent, roughCount } from '../format';
 import { Button, IconButton } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
@@ -24,7 +24,10 @@ import {
   cancel,
   chatSettings,
   choose,
+  chooseTemplate,
   findOnHub,
+  keyOf,
+  type Looked,
   models,
   openChosen,
   openWithoutTemplate,
@@ -33,7 +36,7 @@ import {
   resume,
 } from './models';
 import { talk } from './talk';
-import { KEY_TYPES, NO_TEMPLATE } from './settings';
+import { KEY_TYPES, NO_TEMPLATE, templateFor } from './settings';
 
 export function ModelsCard() {
   const { list, noStore, busy, problem } = useStore(models);
@@ -71,12 +74,12 @@ export function ModelsCard() {
 }
 
 function Messages() {
-  const { copying, loading, busy, problem, untold, chosen } = useStore(models);
+  const { copying, loading, busy, problem } = useStore(models);
   const checking = copying?.stage === 'checking';
   const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : (loading ?? 0);
   return (
     <div class="stack-tight" aria-live="polite">
-      {busy !== '' && <P class="muted small">{busy}…</P>}
+      {busy !== '' && <p class="muted small">{busy}…</p>}
       {(copying || loading !== null) && (
         <>
           <Bar
@@ -95,12 +98,20 @@ function Messages() {
       {problem !== '' && (
         <Notice kind="error">
           <P>{problem}</P>
-          {untold && chosen && (
-            <Button onClick={() => void openWithoutTemplate()}>Let it go on with a text</Button>
-          )}
+          <TextInstead />
         </Notice>
       )}
     </div>
+  );
+}
+
+/** The way out where turns cannot be written as a template has them. */
+export function TextInstead() {
+  const untold = useStore(models, (m) => m.untold);
+  return (
+    untold && (
+      <Button onClick={() => void openWithoutTemplate()}>Let it go on with a text</Button>
+    )
   );
 }
 
@@ -190,7 +201,7 @@ function Found({ busy }: { busy: boolean }) {
         {found.files.map((file) => (
           <li key={file.name}>
             <div class="chat-name">
-              <P>{file.name}</P>
+              <p>{file.name}</p>
               <P class="field-help">{bytes(file.bytes)}</P>
             </div>
             <button
@@ -325,9 +336,11 @@ const OWN: Record<string, string> = {
 };
 
 /** What counts when a model is loaded: the context, the template, and how exact its memory is. */
-export function LoadFields({ facts }: { facts: ModelFacts }) {
-  const { ctx, keys, template } = useStore(chatSettings);
-  const untold = useStore(models, (m) => m.untold);
+export function LoadFields({ of }: { of: Looked }) {
+  const { facts } = of;
+  const settings = useStore(chatSettings);
+  const { ctx, keys } = settings;
+  const untold = useStore(models, (m) => m.untold !== null && keyOf(m.untold) === keyOf(of));
   const rows = needs(facts, keys);
   const need = nearest(rows, ctx);
   if (!need) return null;
@@ -346,13 +359,13 @@ export function LoadFields({ facts }: { facts: ModelFacts }) {
       <Disclosure summary="Template and kind of memory" open={untold}>
         <SelectField
           label="How turns are written"
-          value={template}
+          value={templateFor(settings, keyOf(of))}
           options={[
             { value: '', label: `As the file says: ${OWN[String(facts.template)]}` },
             ...facts.templates.map((name) => ({ value: name, label: name })),
             { value: NO_TEMPLATE, label: 'Not at all: it continues a text' },
           ]}
-          onChange={(value) => chatSettings.patch({ template: value })}
+          onChange={(value) => chooseTemplate(of, value)}
         />
         <SelectField
           label="The conversation is kept"
@@ -381,7 +394,7 @@ export function ForecastCard() {
   if (!need) return null;
   const problem = warning(need, deviceGib());
   return (
-    <Card title={chosen.name} aside={facts.name}>
+    <Card title={<span>{chosen.name}</span>} aside={<span>{facts.name}</span>}>
       <dl class="stats">
         <Stat
           name="Parameters"
@@ -392,7 +405,7 @@ export function ForecastCard() {
         <Stat name="Conversation" value={bytes(need.cache)} note={`${count(need.ctx)} tokens`} />
         <Stat name="Memory in all" value={bytes(need.total)} />
       </dl>
-      <LoadFields facts={facts} />
+      <LoadFields of={chosen} />
       {problem !== '' && (
         <Notice kind="warning">
           <P>{problem}</P>

@@ -1,7 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /** settings.test.ts - lines of texts, and of texts with a number. */
 import { describe, expect, it } from 'vitest';
-import { biases, lines } from './settings';
+import {
+  biases,
+  CHAT_DEFAULTS,
+  lines,
+  modelKey,
+  templateFor,
+  withLoaded,
+  withTemplate,
+} from './settings';
 
 describe('what is typed a line each', () => {
   it('keeps spaces, which belong to words, and drops empty lines', () => {
@@ -16,5 +24,21 @@ describe('what is typed a line each', () => {
     for (const wrong of ['blue', 'blue x', ' 5', 'blue Infinity', 'blue NaN']) {
       expect(() => biases(wrong)).toThrow(`have "${wrong}"`);
     }
+  });
+});
+
+describe('templates', () => {
+  it('are each of one model', () => {
+    const s = withTemplate(withTemplate(CHAT_DEFAULTS, 'a', '-'), 'b', 'llama3');
+    expect(['a', 'b', 'c', 'constructor'].map((key) => templateFor(s, key))).toEqual(['-', 'llama3', '', '']);
+    expect(CHAT_DEFAULTS.templates).toEqual({});
+    expect([modelKey('7', 'm.gguf'), modelKey('', 'm.gguf')]).toEqual(['7', 'm.gguf']);
+  });
+
+  it('of the model that is open is the one that it was loaded with', () => {
+    const s = withTemplate(withTemplate(CHAT_DEFAULTS, 'a', '-'), 'b', 'llama3');
+    const shown = withLoaded({ ...s, system: 'Be brief.' }, 'a', { ctx: 512, keys: 'int8', template: '' });
+    expect(shown).toMatchObject({ system: 'Be brief.', ctx: 512, keys: 'int8' });
+    expect(shown.templates).toEqual({ a: '', b: 'llama3' });
   });
 });

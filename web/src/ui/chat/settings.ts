@@ -11,8 +11,8 @@ export interface ChatSettings {
   system: string;
   /** Tokens of context that a session has room for. */
   ctx: number;
-  /** '': the file's own; NO_TEMPLATE: texts are continued. */
-  template: string;
+  /** By a model's key. '' or none: the file's own; NO_TEMPLATE: texts are continued. */
+  templates: Readonly<Record<string, string>>;
   /** What the conversation's memory is kept in. */
   keys: KeyType;
   /** An answer has at most so many tokens. */
@@ -37,7 +37,7 @@ export const KEY_TYPES: Record<KeyType, string> = {
 export const CHAT_DEFAULTS: ChatSettings = {
   system: '',
   ctx: 4096,
-  template: '',
+  templates: {},
   keys: 'f32',
   limit: 1024,
   sampling: { ...DEFAULTS, topK: 40, topP: 0.95 },
@@ -45,6 +45,30 @@ export const CHAT_DEFAULTS: ChatSettings = {
   stops: '',
   bias: '',
 };
+
+/** What tells models apart: the id of a stored one, else its name. */
+export function modelKey(stored: string, name: string): string {
+  return stored || name;
+}
+
+/** The template that was chosen for a model; '': the file's own. */
+export function templateFor({ templates }: ChatSettings, key: string): string {
+  return Object.hasOwn(templates, key) ? (templates[key] ?? '') : '';
+}
+
+/** The settings with another template for one model, and those of all others as they were. */
+export function withTemplate(s: ChatSettings, key: string, template: string): ChatSettings {
+  return { ...s, templates: { ...s.templates, [key]: template } };
+}
+
+/** What a model was loaded with. */
+export type Loaded = Pick<ChatSettings, 'ctx' | 'keys'> & { template: string };
+
+/** Settings that tell of a model what it was loaded with. */
+export function withLoaded(s: ChatSettings, key: string, loaded: Loaded): ChatSettings {
+  const { template, ctx, keys } = loaded;
+  return { ...withTemplate(s, key, template), ctx, keys };
+}
 
 const HELP: Partial<Record<FieldRange['key'], string>> = {
   temperature: '0 always takes the likeliest token; higher is bolder.',

@@ -3,10 +3,11 @@
 import { Button } from '../parts/button';
 import { Card, Disclosure } from '../parts/card';
 import { Field, NumberField } from '../parts/fields';
+import { P } from '../parts/term';
 import { useStore } from '../store';
 import { describe } from '../write/settings';
 import { SettingsFields } from '../write/settings_fields';
-import { chatSettings, closeModel, models, openChosen } from './models';
+import { chatSettings, closeModel, models, openAgain } from './models';
 import { LoadFields } from './models_card';
 import { CHAT_FIELDS } from './settings';
 
@@ -68,14 +69,11 @@ export function SettingsCard() {
       </Disclosure>
       {opened && (
         <Disclosure summary="How the model is loaded">
-          {chosen?.source === opened.source && (
-            <>
-              <LoadFields facts={chosen.facts} />
-              <Button disabled={busy !== ''} onClick={() => void openChosen()}>
-                Load it again
-              </Button>
-            </>
-          )}
+          <LoadFields of={opened} />
+          <P class="quiet">What you change here counts once the model is loaded again.</P>
+          <Button disabled={busy !== ''} onClick={() => void openAgain()}>
+            Load it again
+          </Button>
           <Button disabled={busy !== ''} onClick={() => void closeModel()}>
             Close the model
           </Button>

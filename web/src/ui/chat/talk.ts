@@ -12,8 +12,8 @@ import { plainError } from '../plain_error';
 import { kept, newId, watchUnsaved, whenStore } from '../state/keeping';
 import { notify } from '../state/notices';
 import { Store } from '../store';
-import { chatSession, chatSettings, engineDied, models, tokensOf } from './models';
-import { biases, lines } from './settings';
+import { chatSession, chatSettings, engineDied, keyOf, models, tokensOf } from './models';
+import { biases, lines, withLoaded } from './settings';
 import { readFile, readTalk, type SaidTurn, type TalkDoc, talkName, turnsToDrop } from './talk_doc';
 
 /** What has come of an answer. */
@@ -143,9 +143,10 @@ function show(doc: TalkDoc): void {
   const { id, name, begun, turns, draft, model } = doc;
   answers = turns.length;
   talk.set({ ...fresh(), id, name, begun, turns, draft, model });
-  const { ctx, template } = chatSettings.get();
-  // Context and template are those of the model that is open, if one is.
-  chatSettings.set(models.get().opened ? { ...doc.settings, ctx, template } : doc.settings);
+  const { opened } = models.get();
+  // Of the model that is open, if one is, they tell what it was loaded with.
+  const { settings } = doc;
+  chatSettings.set(opened ? withLoaded(settings, keyOf(opened), opened.loaded) : settings);
   // Looking at it changes nothing of it.
   if (timer) clearTimeout(timer);
   timer = null;
@@ -197,8 +198,12 @@ export async function removeTalk(doc: TalkDoc): Promise<void> {
 export async function importTalks(files: readonly File[], signal: AbortSignal): Promise<void> {
   for (const file of files) {
     const docs = readFile(await file.text(), newId);
-    for (const doc of docs) {
-      if (signal.aborted) return;
+    for (const [came, doc] of docs.entries()) {
+      if (signal.aborted) {
+        const all = `${docs.length} ${docs.length === 1 ? 'conversation' : 'conversations'}`;
+        notify('info', `The import was stopped. Of ${all} from ${file.name}, ${came} came.`);
+        return;
+      }
       await write({ ...doc, changed: doc.changed || Date.now() });
     }
     const many = docs.length === 1 ? 'A conversation is' : `${docs.length} conversations are`;

@@ -50,6 +50,17 @@ describe('a conversation', () => {
     expect(read?.settings.sampling).toEqual({ ...CHAT_DEFAULTS.sampling, topP: 0.5 });
   });
 
+  it('keeps templates by model; the one of an older version is that of what answered', () => {
+    const templates = { 7: '-', b: 'llama3' };
+    const read = (settings: object, model: unknown = DOC.model) =>
+      readTalk('x', { turns: [], settings, model })?.settings.templates;
+    expect(read({ templates })).toEqual(templates);
+    expect(read({ template: '-' })).toEqual({ 7: '-' });
+    expect(read({ template: '-' }, { name: 'm.gguf', stored: '' })).toEqual({ 'm.gguf': '-' });
+    for (const odd of [null, 'x', 7, [], { a: 7 }]) expect(read({ templates: odd })).toEqual({});
+    expect([read({ template: '-' }, null), read({ template: '' })]).toEqual([{}, {}]);
+  });
+
   it('is called by its owner, or by how it begins', () => {
     expect(talkName(DOC)).toBe('Skies');
     expect(talkName({ ...DOC, name: '' })).toBe('Why is the sky blue?');

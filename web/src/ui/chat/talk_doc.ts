@@ -4,7 +4,7 @@
  * was held with, and what model answered. Pure: nothing here knows the page's state.
  */
 import type { Turn } from '../../lib/types';
-import { CHAT_DEFAULTS, type ChatSettings } from './settings';
+import { CHAT_DEFAULTS, type ChatSettings, modelKey } from './settings';
 
 export interface SaidTurn {
   role: 'user' | 'assistant';
@@ -62,8 +62,18 @@ function isText(x: unknown): x is string {
   return typeof x === 'string';
 }
 
+/** Templates by model. What older versions kept was one, that of the model which answered last. */
+function readTemplates(given: Record<string, unknown>, model: TalkDoc['model']) {
+  const { templates, template } = given;
+  const named = Object.entries(typeof templates === 'object' && templates !== null ? templates : {});
+  if (model && isText(template) && template !== '' && named.length === 0) {
+    named.push([modelKey(model.stored, model.name), template]);
+  }
+  return Object.fromEntries(named.filter(([, name]) => isText(name))) as Record<string, string>;
+}
+
 /** Settings of another version, or of a stranger: what has the right type is taken. */
-function readSettings(x: unknown): ChatSettings {
+function readSettings(x: unknown, model: TalkDoc['model']): ChatSettings {
   const given = (typeof x === 'object' && x !== null ? x : {}) as Record<string, unknown>;
   const sampling = (given['sampling'] ?? {}) as Record<string, unknown>;
   const like = <T extends object>(usual: T, from: Record<string, unknown>): T => {
@@ -76,6 +86,7 @@ function readSettings(x: unknown): ChatSettings {
   };
   return {
     ...like(CHAT_DEFAULTS, given),
+    templates: readTemplates(given, model),
     sampling: like(CHAT_DEFAULTS.sampling, sampling),
   };
 }
@@ -85,14 +96,14 @@ export function readTalk(id: string, x: unknown): TalkDoc | null {
   if (typeof x !== 'object' || x === null) return null;
   const d = x as Partial<TalkDoc>;
   if (!Array.isArray(d.turns) || !d.turns.every(isTurn)) return null;
-  const { model } = d;
+  const model = d.model && isText(d.model.name) && isText(d.model.stored) ? d.model : null;
   return {
     id,
     name: isText(d.name) ? d.name : '',
     turns: d.turns,
     draft: isText(d.draft) ? d.draft : '',
-    settings: readSettings(d.settings),
-    model: model && isText(model.name) && isText(model.stored) ? model : null,
+    settings: readSettings(d.settings, model),
+    model,
     begun: typeof d.begun === 'number' ? d.begun : 0,
     changed: typeof d.changed === 'number' ? d.changed : 0,
   };

@@ -19,6 +19,7 @@ import { longerContext } from './forecast';
 import { Markdown } from './markdown';
 import { drawer, openDrawer } from './drawer';
 import { cancel, models, openLonger, openStored } from './models';
+import { TextInstead } from './models_card';
 import {
   branch,
   editTurn,
@@ -183,7 +184,7 @@ function Turns() {
 
 /** What stands above this line was not read for the last answer. */
 function Dropped({ n }: { n: number }) {
-  const longer = useStore(models, (m) => longerContext(m.chosen?.facts, m.opened?.capacity ?? 0));
+  const longer = useStore(models, (m) => longerContext(m.opened?.facts, m.opened?.capacity ?? 0));
   const busy = useStore(models, (m) => m.busy !== '');
   const writing = useStore(talk, (t) => t.writing !== null);
   return (
@@ -296,6 +297,7 @@ export function TalkPane() {
       {(problem || shown) !== '' && (
         <Notice kind="error">
           <P>{problem || shown}</P>
+          {problem === '' && <TextInstead />}
         </Notice>
       )}
       {opened ? <Composer /> : <LoadAgain />}
