@@ -26,6 +26,7 @@ export function TalksCard() {
       <div class="row">
         <FileButton
           label="Import"
+          disabled={waiting !== null}
           accept=".json,.md,.markdown,application/json,text/markdown"
           onFiles={(files) => begin('Importing', (signal) => importTalks(files, signal))}
         />

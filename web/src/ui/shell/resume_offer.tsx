@@ -35,7 +35,7 @@ export function ResumeOffer() {
           <strong>
             Continue your run at step {count(meta.step)} of {count(meta.total)}?
           </strong>{' '}
-          {name}, saved {ago(meta.savedAt)}. It goes on exactly where it was.
+          <span>{name}</span>, saved {ago(meta.savedAt)}. It goes on exactly where it was.
         </P>
         <div class="row">
           <Button
@@ -46,7 +46,13 @@ export function ResumeOffer() {
           >
             Continue at step {count(meta.step)}
           </Button>
-          <Button kind="plain" onClick={() => offer.set(null)}>
+          <Button
+            kind="plain"
+            onClick={() => {
+              waiting?.cancel();
+              offer.set(null);
+            }}
+          >
             Later
           </Button>
         </div>

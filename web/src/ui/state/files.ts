@@ -128,9 +128,7 @@ export function trainOpenedModel(): Promise<void> {
   return doing('Starting', async (signal) => {
     const { opened } = filesState.get();
     if (!opened) return;
-    sizeChosen.set(true);
-    settings.set(withBase(settings.get(), opened.info.config));
-    await start(opened.blob, signal);
+    await start(opened.blob, signal, withBase(settings.get(), opened.info.config));
   });
 }
 

@@ -9,7 +9,7 @@ import { engineState, onRebuilt, onWarning, openOnDevice, openWithOneThread, whe
 import { plainError } from '../plain_error';
 import { duration, loss } from '../format';
 import { type RunState, RunController, type RunText } from '../run/controller';
-import { gptConfig } from '../run/settings';
+import { gptConfig, type Settings } from '../run/settings';
 import { Store, useStore } from '../store';
 import { current } from './current';
 import { notify } from './notices';
@@ -116,9 +116,16 @@ export async function chooseDevice(device: DeviceName): Promise<void> {
   }
 }
 
-/** Start: the settings and the text in hand. A run that is there is saved, and stays on the shelf.
- *  `base` is a model file to go on from. */
-export async function start(base: Blob | null = null, signal?: AbortSignal): Promise<void> {
+/**
+ * Start: the settings and the text in hand. A run that is there is saved, and stays on the shelf.
+ * `base` is a model file to go on from, and `wanted` are the settings that it needs, which take the
+ * place of those in hand unless the signal aborts before the run is there.
+ */
+export async function start(
+  base: Blob | null = null,
+  signal?: AbortSignal,
+  wanted: Settings | null = null,
+): Promise<void> {
   await settleText();
   if (signal?.aborted) return;
   const text = runText();
@@ -129,7 +136,11 @@ export async function start(base: Blob | null = null, signal?: AbortSignal): Pro
   }
   offer.set(null);
   openView('live');
-  await controller.start(settings.get(), text, base, signal);
+  await controller.start(wanted ?? settings.get(), text, base, signal);
+  if (wanted && !signal?.aborted) {
+    sizeChosen.set(true);
+    settings.set(wanted);
+  }
   void refreshShelf();
 }
 
@@ -184,9 +195,8 @@ export async function openRun(
 export async function fineTune(run: ShelfRun, signal: AbortSignal): Promise<void> {
   const saved = await kept.loadRun(run.id);
   if (!saved || signal.aborted) return;
-  sizeChosen.set(true);
-  settings.set({ ...run.meta.settings, steps: settings.get().steps });
-  await start(new Blob([saved.run as Uint8Array<ArrayBuffer>]), signal);
+  const base = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
+  await start(base, signal, { ...run.meta.settings, steps: settings.get().steps });
 }
 
 /** The run's text: from the store, from the page, or made anew. */

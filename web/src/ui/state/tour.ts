@@ -3,6 +3,7 @@
 import { Store } from '../store';
 import { current } from './current';
 import { openView } from './route';
+import { runState } from './run';
 
 export interface Stop {
   view: string;
@@ -35,17 +36,30 @@ export const STOPS: readonly Stop[] = [
 /** The stop that is shown; null: there is no tour. */
 export const tourAt = new Store<number | null>(null);
 
+/** A model is being opened for the two stops that are about one. */
+export const opensModel = new Store(false);
+/** Once a tour: what was cancelled, or did not come, is not asked for again. */
+let asked = false;
+
+/** Who has no model, and is not making one, gets one that came with the page. */
+async function openOne(): Promise<void> {
+  if (asked || current.get() || runState().phase !== 'idle') return;
+  asked = true;
+  opensModel.set(true);
+  // What goes wrong with the model itself is said there; without its script there is none.
+  await import('../gallery/open_card').then((m) => m.openFirst()).catch(() => {});
+  opensModel.set(false);
+}
+
 export function goTo(stop: number | null): void {
   tourAt.set(stop);
   const view = stop === null ? undefined : STOPS[stop]?.view;
   if (view) openView(view);
-  // Two stops are about a model: who has none gets one that came with the page.
-  if ((view === 'write' || view === 'think') && !current.get()) {
-    void import('../gallery/open_card').then((m) => m.openFirst());
-  }
+  if (view === 'write' || view === 'think') void openOne();
   window.scrollTo(0, 0);
 }
 
 export function startTour(): void {
+  asked = false;
   goTo(0);
 }

@@ -2,6 +2,7 @@
 /** waiting.ts - a piece of work of a view that takes its time, which <Wait> shows. */
 import { useState } from 'preact/hooks';
 import { plainError } from '../plain_error';
+import { Store, useStore } from '../store';
 import { notify } from './notices';
 
 export interface Waiting {
@@ -10,23 +11,31 @@ export interface Waiting {
   cancel: () => void;
 }
 
+type Begin = (words: string, work: (signal: AbortSignal) => Promise<unknown>) => void;
+
 /**
- * One piece of work at a time, with what <Wait> shows of it; null while there is none. A cancel ends
- * the wait at once, and the signal tells the work; what goes wrong is told.
+ * One piece of work at a time, shown in a store; what is begun while another runs is not done. A
+ * cancel ends the wait at once, and the signal tells the work; what goes wrong is told.
  */
-export function useWaiting(): [
-  Waiting | null,
-  (words: string, work: (signal: AbortSignal) => Promise<unknown>) => void,
-] {
-  const [waiting, setWaiting] = useState<Waiting | null>(null);
-  const begin = (words: string, work: (signal: AbortSignal) => Promise<unknown>) => {
+export function waitingIn(shown: Store<Waiting | null>): Begin {
+  return (words, work) => {
+    if (shown.get()) return;
     const control = new AbortController();
     const { signal } = control;
-    setWaiting({ words, cancel: () => control.abort() });
+    const mine = { words, cancel: () => control.abort() };
+    shown.set(mine);
     const left = new Promise((resolve) => signal.addEventListener('abort', resolve));
     Promise.race([work(signal), left])
       .catch((e: unknown) => notify('error', plainError(e)))
-      .finally(() => setWaiting(null));
+      .finally(() => {
+        if (shown.get() === mine) shown.set(null);
+      });
   };
-  return [waiting, begin];
+}
+
+/** What <Wait> shows of a view's work, null while there is none, and what begins it. */
+export function useWaiting(): [Waiting | null, Begin] {
+  const [shown] = useState(() => new Store<Waiting | null>(null));
+  const [begin] = useState(() => waitingIn(shown));
+  return [useStore(shown), begin];
 }

@@ -117,6 +117,7 @@ export function FileButton(p: {
   accept?: string;
   single?: boolean;
   primary?: boolean;
+  disabled?: boolean;
   onFiles: (files: File[]) => void;
 }) {
   const input = useRef<HTMLInputElement>(null);
@@ -126,6 +127,7 @@ export function FileButton(p: {
         ref={input}
         type="file"
         hidden
+        disabled={p.disabled}
         multiple={!p.single}
         accept={p.accept}
         aria-label={p.label}
@@ -139,6 +141,7 @@ export function FileButton(p: {
       <Button
         icon="upload"
         kind={p.primary ? 'primary' : undefined}
+        disabled={p.disabled}
         onClick={() => input.current?.click()}
       >
         {p.label}

@@ -3,9 +3,14 @@
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
 import { P } from '../parts/term';
+import { Wait } from '../parts/wait';
+import { cancelFiles } from '../state/files';
 import { openView } from '../state/route';
+import { opensModel } from '../state/tour';
+import { useStore } from '../store';
 
 export function NeedModel({ what }: { what: string }) {
+  if (useStore(opensModel)) return <Wait words="Opening a model" onCancel={cancelFiles} />;
   return (
     <Card title="No model yet">
       <P class="muted">
