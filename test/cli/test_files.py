@@ -247,6 +247,15 @@ def pack_cache():
         same = [tinygpt("convert", lm(name), f"{i}.gguf", "--pack-cache", "kept", "--json") for i in "ab"]
         for r in same:
             expect(r, 0, f"{name}, packed and mapped", out='"max_error":0,')
+    # Weights that are multiplied with numbers of config.json are others with others of these.
+    shutil.copytree(lm("falcon"), "numbers")
+    config = json.loads(read("numbers/config.json"))
+    for number in config["lm_head_multiplier"], 50.0:
+        write("numbers/config.json", json.dumps(config | {"lm_head_multiplier": number}).encode())
+        os.utime("numbers/model.safetensors", (1, 1))
+        r = tinygpt("convert", "numbers", "n.gguf", "--dtype", "f32", "--pack-cache", "kept", "--force", "--json")
+        expect(r, 0, f"a head times {number}")
+        check(r.json()["max_error"] < 1e-3, f"a head times {number}: not that of another number", r.text)
 
 
 def makers_sampling():

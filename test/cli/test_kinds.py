@@ -48,6 +48,19 @@ def experts():
         r = tinygpt("convert", kind, "x.gguf", "--dtype", "f32", "--json")
         expect(r, 0, f"{kind} as f32")
         check(r.json()["max_error"] < 2e-3, f"{kind}: packed, it answers alike", r.text)
+    # What is left in floats need not be of other experts than what is quantised.
+    tensors, floats = made.read("fp8-blocks"), made.read("fp8-blocks-floats")
+    mixed = {k: v for k, v in tensors.items() if ".experts.0." not in k}
+    for name, (dtype, shape, data) in floats.items():
+        if ".experts.0." in name:
+            equal(dtype, "F32", "floats of 32 bits, which these hold in 16")
+            mixed[name] = "BF16", shape, b"".join(data[i + 2:i + 4] for i in range(0, len(data), 4))
+    with open(os.path.join("fp8-blocks", "config.json"), encoding="utf-8") as f:
+        made.write("mixed", json.load(f), mixed)
+    expect(tinygpt("verify", "mixed", "fp8-blocks-floats"), 0, "an expert in floats: the same values")
+    r = tinygpt("convert", "mixed", "x.gguf", "--dtype", "f32", "--json")
+    expect(r, 0, "an expert in floats, as f32")
+    check(r.json()["max_error"] < 2e-3, "an expert in floats: packed, it answers alike", r.text)
 
 
 def told():
@@ -122,6 +135,13 @@ def refused():
     parts("gptq4-ordered", lambda t: t.pop(MATRIX + ".g_idx"), "want a g_idx beside it")
     parts("fp8-all", lambda t: t.__setitem__(MATRIX + ".weight", ("F8_E5M2",) + t[MATRIX + ".weight"][1:]),
           "what quantization of config.json says .modelopt., have F8_E5M2")
+    # Sizes that no bytes stand for.
+    parts("gptq4-ordered", lambda t: t.__setitem__(MATRIX + ".g_idx", ("I32", [t[MATRIX + ".g_idx"][1][0], 0], b"")),
+          "want .*g_idx of I32 beside it")
+    state = MATRIX + ".weight.quant_state.bitsandbytes__nf4"
+    parts("nf4", lambda t: t.__setitem__(state, ("U8", [400000000, 0], b"")), "want .*quant_state.* of U8 beside it")
+    config("gptq4", "rotation", "hadamard", "rotation: want none, have hadamard")
+    config("fp8-rows", "transform_config", {"config_groups": {"a": 1}}, "transform_config: want none")
     # What only the bytes tell, as they are read.
     expect(tinygpt("verify", changed("gptq4", edit=flip(".qzeros"))), 2, "another zero point",
            err="zero point of row 0, group 0: want 8, as sym is true in config.json, have 7")

@@ -230,13 +230,20 @@ def rerankers():
             equal(tinygpt("rerank", form, *asked).text.splitlines(), lines, form)
         check(not os.path.exists("again/1_Pooling"), "no folder of pooling, as transformers has none there")
         shutil.rmtree("again")
+    # Of the mean one more way of pooling is made, in a header that is 32 bytes longer, so that all else lies as before.
+    expect(tinygpt("convert", os.path.join(lm, "rank_modernbert.zip"), "r.gguf", "--dtype", "f32", "--force"), 0, "to GGUF")
+    whole = read("r.gguf")
+    at = whole.index(b"pooling_modes") + len(b"pooling_modes") + 4
+    names = b"lasttoken,lasttoken,cls,cls,cls,mean"
+    write("ways.gguf", whole[:at] + struct.pack("<Q", len(names)) + names + whole[at + 8 + len(b"mean"):])
+    expect(tinygpt("rerank", "ways.gguf", "a", "b"), 2, "several ways of pooling", err="want one way, have 6")
     equal(json.loads(zipfile.ZipFile(source).read("config.json"))["classifier_pooling"], "cls", "the last one's")
     with zipfile.ZipFile(source) as z:
         z.extractall("r")
     config = json.loads(read("r/config.json"))
-    for key, value in ("classifier_activation", "relu"), ("classifier_pooling", "max"):
+    for key, value in ("classifier_activation", "relu"), ("classifier_pooling", "max"), ("id2label", {"0": "a", "1": "b"}):
         write("r/config.json", json.dumps(config | {key: value}).encode())
-        expect(tinygpt("rerank", "r", "a", "b"), 2, key, err=[key, value])
+        expect(tinygpt("rerank", "r", "a", "b"), 2, key, err=[key, "have others" if key == "id2label" else value])
     expect(tinygpt("rerank", os.path.join(lm, "bert.zip"), "a", "b"), 2, "no head", err="cls.output.weight")
     expect(tinygpt("rerank", os.path.join(lm, "tune_qwen3.zip"), "a", "b"), 2, "a decoder", err="cls.output.weight")
     expect(tinygpt("rerank", source, "a"), 2, "no text", err="want TEXT or --file F, have none")
