@@ -230,7 +230,8 @@ WASM_OPT     := .cache/binaryen/wasm-opt
 WASM_PASSES  := --optimize-level=2 --shrink-level=2 --low-memory-unused --strip-target-features \
                 --duplicate-function-elimination --merge-similar-functions --optimize-instructions \
                 --optimize-added-constants --simplify-locals --rse --coalesce-locals --reorder-locals \
-                --vacuum --code-folding --merge-blocks --remove-unused-names --remove-unused-brs --vacuum
+                --vacuum --code-folding --merge-blocks --remove-unused-names --remove-unused-brs \
+                --precompute-propagate --coalesce-locals --reorder-locals --vacuum
 WASM         := $(BUILD)/wasm
 # Ops, families and types (of grids: types.def) that are native alone: a module has no room for them,
 # or (loss_scale) no use.
