@@ -618,7 +618,7 @@ static const struct {
     { MLX,
       T("a.weight", "U32", "2,0", 0) U("a.scales", "F16", "2,0", 0, 0)
           U("a.biases", "F16", "2,0", 0, 0),
-      0, ODD, "want MLX's affine weights" },
+      0, ODD, "want a.scales of floats beside it, have F16 without elements" },
     { LLAMA, T("a.scales", "F16", "2,1", 4), 4, TG_OK, "a.scales" },
     { LLAMA, T("a.weight", "U32", "2,4", 32), 32, ODD, "config.json says (none), have U32" },
     /* stored once under two names: save_model's notes */

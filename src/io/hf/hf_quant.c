@@ -49,14 +49,16 @@ tg_status tg_hf_find_part(const tg_hf_matrix *x, const char *suffix, const char 
     size_t file;
     const tg_st_tensor *s = tg_hf_find_stored(x->files, x->stored->name, x->n_stem, suffix, &file);
     *out = (tg_gguf_part) { .type = dtype && strcmp(dtype, "F32") == 0 ? TG_F32 : TG_U8 };
+    const bool empty = s && (s->dim[0] == 0 || s->dim[1] == 0);
     const bool fits =
-        s && s->n_dims <= 2 && s->dim[0] > 0 && s->dim[1] > 0 &&
+        s && s->n_dims <= 2 && !empty &&
         (dtype ? strcmp(tg_st_dtypes[s->dtype].name, dtype) == 0 : tg_hf_type_of(s, &out->type));
     if (!fits)
         return tg_fail(x->files->g->ctx, TG_E_UNSUPPORTED,
-                       "%s: tensor %.80s: want %.*s%s of %s beside it, have %s", x->files->g->path,
-                       x->stored->name, (int)x->n_stem, x->stored->name, suffix,
-                       dtype ? dtype : "floats", s ? tg_st_dtypes[s->dtype].name : "none");
+                       "%s: tensor %.80s: want %.*s%s of %s beside it, have %s%s",
+                       x->files->g->path, x->stored->name, (int)x->n_stem, x->stored->name, suffix,
+                       dtype ? dtype : "floats", s ? tg_st_dtypes[s->dtype].name : "none",
+                       empty ? " without elements" : "");
     out->reader = x->files->readers[file];
     out->offset = x->files->heads[file].data_offset + s->begin;
     out->n_dims = s->n_dims;
