@@ -116,6 +116,14 @@ def changed(mutant, top):
     return source.replace(old, new), ""
 
 
+def missing_test(name):
+    """Is there no such test: a script of the command line, or a program's source?"""
+    kind = name.split()[0]
+    places = [f"test/cli/{kind}"] if kind.endswith(".py") else [f"test/{room}{kind}.c" for room in ("", "unit/", "gpu/")]
+    fuzz = f"test/fuzz/fuzz_{kind.removeprefix('test_fuzz_')}.c"
+    return kind not in ("gpu", "gradients") and not any(os.path.exists(os.path.join(TOP, p)) for p in places + [fuzz])
+
+
 def limits():
     resource.setrlimit(resource.RLIMIT_FSIZE, (FILE_MAX_BYTES, FILE_MAX_BYTES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -339,6 +347,7 @@ def main():
     chosen = [m for o in options.only for m in everything if o in (m.name, m.area)]
     mutants = list(dict.fromkeys(chosen)) if options.only else everything
     faults += [fault for m in mutants for fault in [changed(m, TOP)[1]] if fault]
+    faults += [f"{m.where}: {m.name}: there is no test {t}" for m in mutants for t in m.tests if missing_test(t)]
     for fault in sorted(faults):
         print(fault)
     if options.list:
