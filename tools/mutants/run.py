@@ -238,7 +238,7 @@ class Tests:
         kind, _, what = name.partition(" ")
         ops = ["build/test/op_test"] + (["--filter", what] if what else [])
         if kind.endswith(".py"):
-            return [["python3", f"test/cli/{kind}", "build/tinygpt"]]
+            return [["python3", f"test/cli/{kind}", "build/tinygpt", *what.split()]]
         if kind == "op_test":
             return [ops + ["--isa", isa] for isa in self.isas]
         if kind == "gradients":
