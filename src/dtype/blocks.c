@@ -10,9 +10,6 @@
 
 #include "dtype/blocks_grid.h"
 
-static uint16_t u16_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
-static float f16_at(const uint8_t *p) { return tg_f16_to_f32(u16_at(p)); }
-
 /* The scale and offset of 32 weights that begin at run r. */
 static void set_pair(tg_block_parts *o, size_t r, float scale, float offset) {
     o->scale[r] = o->scale[r + 1] = scale;
@@ -34,31 +31,31 @@ static void fifth_bits(int8_t *q, const uint8_t *bits) {
 }
 
 static void take_q4_0(const uint8_t *b, tg_block_parts *o) {
-    set_pair(o, 0, f16_at(b), 0);
+    set_pair(o, 0, tg_block_f16(b), 0);
     nibbles_16(o->q, b + 2, 8);
 }
 
 static void take_q4_1(const uint8_t *b, tg_block_parts *o) {
     o->has_offset = true;
-    set_pair(o, 0, f16_at(b), f16_at(b + 2));
+    set_pair(o, 0, tg_block_f16(b), tg_block_f16(b + 2));
     nibbles_16(o->q, b + 4, 0);
 }
 
 static void take_q5_0(const uint8_t *b, tg_block_parts *o) {
-    set_pair(o, 0, f16_at(b), 0);
+    set_pair(o, 0, tg_block_f16(b), 0);
     nibbles_16(o->q, b + 6, 16);
     fifth_bits(o->q, b + 2);
 }
 
 static void take_q5_1(const uint8_t *b, tg_block_parts *o) {
     o->has_offset = true;
-    set_pair(o, 0, f16_at(b), f16_at(b + 2));
+    set_pair(o, 0, tg_block_f16(b), tg_block_f16(b + 2));
     nibbles_16(o->q, b + 8, 0);
     fifth_bits(o->q, b + 4);
 }
 
 static void take_q8_0(const uint8_t *b, tg_block_parts *o) {
-    set_pair(o, 0, f16_at(b), 0);
+    set_pair(o, 0, tg_block_f16(b), 0);
     memcpy(o->q, b + 2, 32);
 }
 
@@ -73,7 +70,7 @@ static void values_16(int8_t *q, const uint8_t *in, const int8_t values[16]) {
 }
 
 static void take_iq4_nl(const uint8_t *b, tg_block_parts *o) {
-    set_pair(o, 0, f16_at(b), 0);
+    set_pair(o, 0, tg_block_f16(b), 0);
     values_16(o->q, b + 2, tg_iq4_values);
 }
 
@@ -94,7 +91,7 @@ static void take_mxfp4(const uint8_t *b, tg_block_parts *o) {
  * A byte of q holds weights i, i + 32, i + 64, i + 96 of a half of 128, two bits each.
  */
 static void take_q2_k(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b + 80), dmin = f16_at(b + 82);
+    const float d = tg_block_f16(b + 80), dmin = tg_block_f16(b + 82);
     o->has_offset = true;
     for (size_t r = 0; r < 16; r++) {
         o->scale[r] = d * (float)(b[r] & 15);
@@ -106,7 +103,7 @@ static void take_q2_k(const uint8_t *b, tg_block_parts *o) {
 
 /* TQ2_0  | 64 bytes of q | d |, q as in Q2_K */
 static void take_tq2_0(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b + 64);
+    const float d = tg_block_f16(b + 64);
     for (size_t r = 0; r < 16; r += 2) set_pair(o, r, d, 0);
     for (size_t i = 0; i < 256; i++)
         o->q[i] = (int8_t)((b[i / 128 * 32 + i % 32] >> (i % 128 / 32 * 2) & 3) - 1);
@@ -121,7 +118,7 @@ static void take_tq1_0(const uint8_t *b, tg_block_parts *o) {
     static const struct {
         uint8_t at, bytes, digits;
     } parts[] = { { 0, 32, 5 }, { 32, 16, 5 }, { 48, 4, 4 } };
-    const float d = f16_at(b + 52);
+    const float d = tg_block_f16(b + 52);
     int8_t *q = o->q;
     for (size_t r = 0; r < 16; r += 2) set_pair(o, r, d, 0);
     for (size_t p = 0; p < 3; p++) {
@@ -134,13 +131,13 @@ static void take_tq1_0(const uint8_t *b, tg_block_parts *o) {
 
 /* Q1_0   | d | 16 bytes of signs, the lowest bits first |, a set one stands for +d */
 static void take_q1_0(const uint8_t *b, tg_block_parts *o) {
-    for (size_t r = 0; r < 8; r += 2) set_pair(o, r, f16_at(b), 0);
+    for (size_t r = 0; r < 8; r += 2) set_pair(o, r, tg_block_f16(b), 0);
     for (size_t i = 0; i < 128; i++) o->q[i] = b[2 + i / 8] >> (i % 8) & 1 ? 1 : -1;
 }
 
 /* Q2_0   | d | 16 bytes of q |, weights i, i + 1, i + 2, i + 3 from the low end of a byte up */
 static void take_q2_0(const uint8_t *b, tg_block_parts *o) {
-    for (size_t r = 0; r < 4; r += 2) set_pair(o, r, f16_at(b), 0);
+    for (size_t r = 0; r < 4; r += 2) set_pair(o, r, tg_block_f16(b), 0);
     for (size_t i = 0; i < 64; i++) o->q[i] = (int8_t)((b[2 + i / 4] >> (i % 4 * 2) & 3) - 1);
 }
 
@@ -151,7 +148,7 @@ static void take_q2_0(const uint8_t *b, tg_block_parts *o) {
  */
 static void take_q3_k(const uint8_t *b, tg_block_parts *o) {
     const uint8_t *s = b + 96;
-    const float d = f16_at(b + 108);
+    const float d = tg_block_f16(b + 108);
     for (size_t r = 0; r < 16; r++) {
         const int low = s[r % 8] >> (r / 8 * 4) & 15, high = s[8 + r % 4] >> (r / 4 * 2) & 3;
         o->scale[r] = d * (float)((low | high << 4) - 32);
@@ -181,7 +178,7 @@ static void six_bits(const uint8_t *s, size_t r, int *scale, int *offset) {
 }
 
 static void take_six_bits(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b), dmin = f16_at(b + 2);
+    const float d = tg_block_f16(b), dmin = tg_block_f16(b + 2);
     o->has_offset = true;
     for (size_t r = 0; r < 8; r++) {
         int scale, offset;
@@ -213,7 +210,7 @@ static void take_q5_k(const uint8_t *b, tg_block_parts *o) {
  * i / 64, and its high two in byte i % 32, at bit 2 (i / 32).
  */
 static void take_q6_k(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b + 208);
+    const float d = tg_block_f16(b + 208);
     for (size_t r = 0; r < 16; r++) {
         o->scale[r] = d * (float)(int8_t)b[192 + r];
         o->offset[r] = 0;
@@ -230,8 +227,8 @@ static void take_q6_k(const uint8_t *b, tg_block_parts *o) {
 
 /* IQ4_XS   | d | 8 high pairs of scales | 8 low halves of scales | 128 bytes of q, 16 a run | */
 static void take_iq4_xs(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b);
-    const uint16_t high = u16_at(b + 2);
+    const float d = tg_block_f16(b);
+    const uint16_t high = tg_block_u16(b + 2);
     for (size_t r = 0; r < 8; r++) {
         const int scale = (b[4 + r / 2] >> (r % 2 * 4) & 15) | (high >> (2 * r) & 3) << 4;
         set_pair(o, 2 * r, d * (float)(scale - 32), 0);
@@ -285,10 +282,10 @@ void tg_block_to_f32_n(tg_dtype type, float *out, const uint8_t *in, size_t n) {
     switch (type) {
     case TG_F32: memcpy(out, in, n * sizeof *out); break;
     case TG_F16:
-        for (size_t i = 0; i < n; i++) out[i] = f16_at(in + 2 * i);
+        for (size_t i = 0; i < n; i++) out[i] = tg_block_f16(in + 2 * i);
         break;
     case TG_BF16:
-        for (size_t i = 0; i < n; i++) out[i] = tg_bf16_to_f32(u16_at(in + 2 * i));
+        for (size_t i = 0; i < n; i++) out[i] = tg_bf16_to_f32(tg_block_u16(in + 2 * i));
         break;
     default: blocks_to_f32(type, out, in, n); break;
     }

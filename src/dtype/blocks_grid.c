@@ -20,9 +20,9 @@
 
 enum { EIGHT = 8, RUNS = TG_BLOCK_MAX / TG_BLOCK_RUN };
 
-static uint16_t u16_at(const uint8_t *p) { return (uint16_t)(p[0] | p[1] << 8); }
-static uint32_t u32_at(const uint8_t *p) { return u16_at(p) | (uint32_t)u16_at(p + 2) << 16; }
-static float f16_at(const uint8_t *p) { return tg_f16_to_f32(u16_at(p)); }
+static uint32_t u32_at(const uint8_t *p) {
+    return tg_block_u16(p) | (uint32_t)tg_block_u16(p + 2) << 16;
+}
 
 /* The type's own scale of run r: d times a whole number and a half, or an odd one. */
 static void set_scale(tg_block_parts *o, size_t r, float d, float times) {
@@ -66,7 +66,7 @@ static void put_fours(int8_t *q, const int8_t values[8], unsigned first, unsigne
 /* IQ2_XXS | d | of each 32 weights: four points of a byte each, four times seven signs, and four
  * bits of scale above them | */
 void tg_grid_take_iq2_xxs(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b);
+    const float d = tg_block_f16(b);
     for (size_t k = 0; k < 8; k++) {
         const uint8_t *points = b + 2 + 8 * k;
         const uint32_t signs = u32_at(points + 4);
@@ -79,11 +79,11 @@ void tg_grid_take_iq2_xxs(const uint8_t *b, tg_block_parts *o) {
 
 /* IQ2_XS | d | 32 points of nine bits, with seven signs above them | 8 pairs of scales | */
 void tg_grid_take_iq2_xs(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b);
+    const float d = tg_block_f16(b);
     for (size_t r = 0; r < RUNS; r++)
         set_scale(o, r, d, ((float)(b[66 + r / 2] >> (r % 2 * 4) & 15) + 0.5f) * 0.25f);
     for (size_t i = 0; i < 32; i++) {
-        const unsigned point = u16_at(b + 2 + 2 * i);
+        const unsigned point = tg_block_u16(b + 2 + 2 * i);
         put_eight(o->q + EIGHT * i, grid_iq2_xs[point & 511], even_signs(point >> 9));
     }
 }
@@ -91,7 +91,7 @@ void tg_grid_take_iq2_xs(const uint8_t *b, tg_block_parts *o) {
 /* IQ2_S | d | low bytes of 32 points | 32 bytes of signs | their high pairs, four a byte | 8 pairs
  * of scales | */
 void tg_grid_take_iq2_s(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b);
+    const float d = tg_block_f16(b);
     for (size_t r = 0; r < RUNS; r++)
         set_scale(o, r, d, ((float)(b[74 + r / 2] >> (r % 2 * 4) & 15) + 0.5f) * 0.25f);
     for (size_t i = 0; i < 32; i++) {
@@ -104,7 +104,7 @@ void tg_grid_take_iq2_s(const uint8_t *b, tg_block_parts *o) {
  * scale above them | */
 void tg_grid_take_iq3_xxs(const uint8_t *b, tg_block_parts *o) {
     static const int8_t values[8] = { 4, 12, 20, 28, 36, 44, 52, 62 };
-    const float d = f16_at(b);
+    const float d = tg_block_f16(b);
     for (size_t k = 0; k < 8; k++) {
         const uint32_t signs = u32_at(b + 66 + 4 * k);
         set_two_scales(o, 2 * k, d, ((float)(signs >> 28) + 0.5f) * 0.5f);
@@ -120,7 +120,7 @@ void tg_grid_take_iq3_xxs(const uint8_t *b, tg_block_parts *o) {
  */
 void tg_grid_take_iq3_s(const uint8_t *b, tg_block_parts *o) {
     static const int8_t values[8] = { 1, 3, 5, 7, 9, 11, 13, 15 };
-    const float d = f16_at(b);
+    const float d = tg_block_f16(b);
     for (size_t k = 0; k < 8; k++)
         set_two_scales(o, 2 * k, d, (float)(2 * (b[106 + k / 2] >> (k % 2 * 4) & 15) + 1));
     for (size_t i = 0; i < 32; i++) {
@@ -139,9 +139,9 @@ static void put_ternary(int8_t *q, unsigned point, bool down) {
 /* IQ1_S | d | low bytes of 32 points | of each 32 weights 16 bits: four times the high three bits,
  * three bits of scale, and whether eighths are taken off | */
 void tg_grid_take_iq1_s(const uint8_t *b, tg_block_parts *o) {
-    const float d = f16_at(b);
+    const float d = tg_block_f16(b);
     for (size_t k = 0; k < 8; k++) {
-        const unsigned high = u16_at(b + 34 + 2 * k);
+        const unsigned high = tg_block_u16(b + 34 + 2 * k);
         set_two_scales(o, 2 * k, d, (float)(2 * (high >> 12 & 7) + 1) * 0.125f);
         for (size_t i = 0; i < 4; i++)
             put_ternary(o->q + 32 * k + EIGHT * i,
@@ -157,7 +157,7 @@ void tg_grid_take_iq1_m(const uint8_t *b, tg_block_parts *o) {
     for (size_t i = 0; i < 4; i++) bits |= (unsigned)(b[49 + 2 * i] >> 4) << (4 * i);
     const float d = tg_f16_to_f32((uint16_t)bits);
     for (size_t r = 0; r < RUNS; r++) {
-        const unsigned scale = u16_at(b + 48 + r / 4 * 2) >> (r % 4 * 3) & 7;
+        const unsigned scale = tg_block_u16(b + 48 + r / 4 * 2) >> (r % 4 * 3) & 7;
         set_scale(o, r, d, (float)(2 * scale + 1) * 0.125f);
     }
     for (size_t i = 0; i < 32; i++) {

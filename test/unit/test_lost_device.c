@@ -251,15 +251,22 @@ static void probes_begin_anew(void **state) {
     close_scene(&s);
 }
 
+enum { LETTERS_MOST = 3000 };
+
+static tg_text *letters(const scene *s, size_t n) {
+    char bytes[LETTERS_MOST];
+    tg_text *text;
+    for (size_t i = 0; i < n; i++) bytes[i] = (char)('a' + (i * i + 3 * i) % 26);
+    OK(s->ctx, tg_text_from_memory(s->ctx, bytes, n, &text));
+    return text;
+}
+
 /* Lost in the second piece of each of two windows: no token counts twice. */
 static void evaluations_begin_anew(void **state) {
     (void)state;
     scene s = open_scene();
-    char bytes[300];
-    tg_text *text;
+    tg_text *text = letters(&s, 300);
     double loss[2];
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)('a' + (i * i + 3 * i) % 26);
-    OK(s.ctx, tg_text_from_memory(s.ctx, bytes, sizeof bytes, &text));
     for (int turn = 0; turn < 2; turn++) {
         tg_model_evaluating e = { 0 };
         OK(s.ctx, tg_model_evaluating_begin(&e, s.ctx, s.model, text, 0, 0));
@@ -286,11 +293,8 @@ static void evaluations_begin_anew(void **state) {
 static void evaluations_in_batches_begin_anew(void **state) {
     (void)state;
     scene s = open_scene();
-    char bytes[3000];
-    tg_text *text;
+    tg_text *text = letters(&s, 3000);
     double loss[2];
-    for (size_t i = 0; i < sizeof bytes; i++) bytes[i] = (char)('a' + (i * i + 3 * i) % 26);
-    OK(s.ctx, tg_text_from_memory(s.ctx, bytes, sizeof bytes, &text));
     for (int turn = 0; turn < 2; turn++) {
         tg_model_evaluating e = { 0 };
         OK(s.ctx, tg_model_evaluating_begin(&e, s.ctx, s.model, text, 0, 0));

@@ -136,6 +136,10 @@ typedef struct tg_gguf_tensor {
     const tg_gguf_place *place; /* NULL: in the file itself, row by row */
 } tg_gguf_tensor;
 
+static inline size_t tg_gguf_row_bytes(const tg_gguf_tensor *t) {
+    return (size_t)(t->bytes / (t->elems / t->dim[0]));
+}
+
 /* Of a file whose chunks have checksums (tgpt_v3_gguf.c). crc NULL: there are none. */
 typedef struct tg_gguf_checks {
     const uint32_t *crc;

@@ -5,8 +5,6 @@
 #include "io/gguf/gguf.h"
 
 /* Rows and bytes of one: all dimensions but the first count rows. */
-static uint64_t row_bytes_of(const tg_gguf_tensor *t) { return t->bytes / (t->elems / t->dim[0]); }
-
 /* A reader may be used by several threads once each has errors of its own. */
 tg_status tg_gguf_read_at(tg_ctx *ctx, const tg_reader *r, const tg_gguf_tensor *t, uint64_t offset,
                           void *out, size_t n_bytes) {
@@ -64,7 +62,7 @@ static bool is_changed(const tg_gguf_place *p) { return p->plus_one || p->times;
 /* Rows of one expert after the other. */
 static tg_status read_experts(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_tensor *t,
                               uint64_t first, uint64_t n, uint8_t *out, uint8_t *scratch) {
-    const uint64_t bytes = row_bytes_of(t), rows = t->dim[1];
+    const uint64_t bytes = tg_gguf_row_bytes(t), rows = t->dim[1];
     while (n > 0) {
         const uint64_t at = first % rows, here = rows - at < n ? rows - at : n;
         TG_TRY(tg_gguf_read_rows_into(ctx, g, &t->place->experts[first / rows], at, here, out,
@@ -118,7 +116,7 @@ tg_status tg_gguf_read_rows_into(tg_ctx *ctx, const tg_gguf *g, const tg_gguf_te
     if (p && p->form) return p->form->read(ctx, t, first, n, out, scratch);
     if (p && p->turned) return read_turned(ctx, t, first, n, out, scratch);
     if (p && is_changed(p)) return read_changed(ctx, t, first, n, out, scratch);
-    const uint64_t bytes = row_bytes_of(t);
+    const uint64_t bytes = tg_gguf_row_bytes(t);
     return tg_gguf_read_at(ctx, p ? &p->reader : &g->reader, t, t->offset + first * bytes, out,
                            (size_t)(n * bytes));
 }

@@ -241,11 +241,6 @@ static bool starts_with(const char *text, const char *with) {
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-static bool ends_with(const char *text, const char *with) {
-    const size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
-
 /* The number of the expert in "mlp.experts.12.up_proj.weight", whose table says
  * "mlp.experts.%d.up_proj", and what is behind; NULL: another name. */
 static const char *match_expert(const char *theirs, const char *name, uint64_t *number) {
@@ -307,10 +302,10 @@ static bool is_ignored(opening *o, const char *name) {
     const tg_hf_name *row;
     if (o->around.ranks && translate(o, name, &row) && row) return false;
     for (size_t i = 0; f->ignored[i]; i++)
-        if (ends_with(name, f->ignored[i])) return true;
+        if (tg_hf_ends_with(name, f->ignored[i])) return true;
     for (size_t i = 0; f->beside && f->beside[i]; i++)
         if (starts_with(name, f->beside[i])) return true;
-    return o->tied && f->head && ends_with(name, "lm_head.weight");
+    return o->tied && f->head && tg_hf_ends_with(name, "lm_head.weight");
 }
 
 /* GGUF has the fastest dimension first, safetensors last. A scalar becomes a vector of one
@@ -738,7 +733,7 @@ static tg_status open_all(opening *o) {
     o->twice = o->tied && m.n_times > 0;
     o->tied = o->tied && !o->twice;
     for (size_t i = 0; i < m.n; i++)
-        if (ends_with(m.v[i].key, ".expert_count")) o->experts = (uint64_t)m.v[i].whole;
+        if (tg_hf_ends_with(m.v[i].key, ".expert_count")) o->experts = (uint64_t)m.v[i].whole;
     TG_TRY(put_generation(o, &m, config));
     TG_TRY(put_template(o, &m));
     o->around = (tg_hf_embedding) { .g = g, .folder = o->folder };

@@ -178,6 +178,11 @@ typedef struct tg_hf_quant {
 tg_status tg_hf_config(tg_hf_values *m, const char *where, const tg_json *root, bool *tied,
                        tg_hf_quant *quant);
 
+static inline bool tg_hf_ends_with(const char *text, const char *with) {
+    const size_t n = strlen(text), k = strlen(with);
+    return n >= k && strcmp(text + n - k, with) == 0;
+}
+
 /* A JSON file of the folder, which lives as long as g; *out is NULL where there is none. */
 tg_status tg_hf_read_json(tg_gguf *g, tg_folder *folder, const char *name, const tg_json **out);
 

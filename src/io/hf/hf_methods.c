@@ -29,16 +29,10 @@
 #include "base/math.h"
 #include "io/hf/hf_quant.h"
 
-static void put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
-
-static size_t row_bytes_of(const tg_gguf_tensor *t) {
-    return (size_t)(t->bytes / (t->elems / t->dim[0]));
-}
-
 /* A float in the type that a matrix has become. */
 static void put_float(tg_dtype type, uint8_t *out, size_t i, float x) {
     if (type == TG_F32)
-        put_f32(out + 4 * i, x);
+        tg_hf_put_f32(out + 4 * i, x);
     else
         tg_put_u16(out + 2 * i, type == TG_F16 ? tg_f16_from_f32(x) : tg_bf16_from_f32(x));
 }
@@ -74,7 +68,7 @@ static tg_status read_fp8(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, 
     uint8_t *codes = (uint8_t *)(row + cols), *stored = codes + cols;
     float values[256];
     for (int x = 0; x < 256; x++) values[x] = e4m3((uint8_t)x);
-    for (uint64_t r = first; r < first + n; r++, out += row_bytes_of(t)) {
+    for (uint64_t r = first; r < first + n; r++, out += tg_gguf_row_bytes(t)) {
         TG_TRY(tg_gguf_read_part(ctx, t, part, r / p->group_rows * groups, groups, stored, scales));
         TG_TRY(tg_gguf_read_at(ctx, &p->reader, t, t->offset + r * cols, codes, cols));
         for (size_t begin = 0, g = 0; begin < cols; begin += p->group, g++)
@@ -332,8 +326,8 @@ static void put_row(const columns *x, uint64_t i, uint8_t *out) {
             continue;
         }
         if (x->t->type == TG_MLX4 || x->t->type == TG_MLX8) {
-            put_f32(out, scale);
-            put_f32(out + 4, scale * (middle - zero));
+            tg_hf_put_f32(out, scale);
+            tg_hf_put_f32(out + 4, scale * (middle - zero));
             out += 8;
         } else {
             tg_put_u16(out, tg_f16_from_f32(scale));
@@ -350,7 +344,7 @@ static tg_status read_columns(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t fir
     TG_TRY(read_all(ctx, &x));
     for (uint64_t i = 0; i < n; i++) {
         take_row(&x, i);
-        put_row(&x, i, out + i * row_bytes_of(t));
+        put_row(&x, i, out + i * tg_gguf_row_bytes(t));
     }
     return TG_OK;
 }
@@ -511,7 +505,7 @@ static tg_status read_nf4(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first, 
     float *scales = (float *)(void *)scratch;
     uint8_t *stored = (uint8_t *)(scales + 2 * blocks_of(t));
     uint8_t *row = stored + 4 * blocks_of(t);
-    for (uint64_t r = first; r < first + n; r++, out += row_bytes_of(t)) {
+    for (uint64_t r = first; r < first + n; r++, out += tg_gguf_row_bytes(t)) {
         const uint64_t at = r * cols, block = at / p->group;
         const size_t blocks = (size_t)((at + cols - 1) / p->group - block + 1);
         TG_TRY(read_absmax(ctx, t, block, blocks, stored, scales));
@@ -627,8 +621,8 @@ static tg_status read_int8(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t first,
         TG_TRY(tg_gguf_read_part(ctx, t, &p->part[0], r, 1, stored, scale));
         TG_TRY(tg_gguf_read_at(ctx, &p->reader, t, t->offset + r * cols, row, cols));
         for (size_t c = 0; c < cols; c += 32, out += 40) {
-            put_f32(out, *scale / 127);
-            put_f32(out + 4, 0);
+            tg_hf_put_f32(out, *scale / 127);
+            tg_hf_put_f32(out + 4, 0);
             memcpy(out + 8, row + c, 32);
         }
     }

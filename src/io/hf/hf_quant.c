@@ -12,11 +12,6 @@
 
 enum { MXFP4_GROUP = 32 };
 
-static bool ends_with(const char *text, const char *with) {
-    const size_t n = strlen(text), k = strlen(with);
-    return n >= k && strcmp(text + n - k, with) == 0;
-}
-
 const tg_st_tensor *tg_hf_find_stored(const tg_hf_files *f, const char *name, size_t n_name,
                                       const char *suffix, size_t *file) {
     for (size_t h = 0; h < f->n; h++)
@@ -70,8 +65,6 @@ tg_status tg_hf_find_part(const tg_hf_matrix *x, const char *suffix, const char 
 /* ------------------------------------------------------------------------------------------- MLX
  */
 
-static void put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
-
 /* 32 halves of bytes as they follow each other, into the order of Q4_0: i and i + 16 in a byte. */
 static void put_halves(uint8_t out[16], const uint8_t from[16]) {
     for (int i = 0; i < 16; i++) {
@@ -88,12 +81,12 @@ static void convert_affine(const tg_gguf_tensor *t, const uint8_t *q, const floa
     for (uint64_t k = 0; k < t->dim[0]; k += 32, out += tg_dtype_table[t->type].bytes) {
         const float scale = scales[k / p->group], bias = biases[k / p->group];
         const uint8_t *from = q + k * p->bits / 8;
-        put_f32(out, scale);
+        tg_hf_put_f32(out, scale);
         if (p->bits == 8) {
-            put_f32(out + 4, bias + 128 * scale);
+            tg_hf_put_f32(out + 4, bias + 128 * scale);
             for (int i = 0; i < 32; i++) out[8 + i] = (uint8_t)(from[i] ^ 128);
         } else {
-            put_f32(out + 4, bias + 8 * scale);
+            tg_hf_put_f32(out + 4, bias + 8 * scale);
             put_halves(out + 8, from);
         }
     }
@@ -117,7 +110,7 @@ static tg_status read_affine(tg_ctx *ctx, const tg_gguf_tensor *t, uint64_t firs
     float *values[2] = { (float *)(void *)scratch, (float *)(void *)scratch + groups };
     uint8_t *stored = (uint8_t *)(values[1] + groups);
     uint8_t *q = stored + groups * tg_dtype_table[part->type].bytes;
-    const size_t row_bytes = (size_t)(t->bytes / (t->elems / t->dim[0]));
+    const size_t row_bytes = tg_gguf_row_bytes(t);
     for (uint64_t r = first; r < first + n; r++) {
         for (size_t i = 0; i < 2; i++)
             TG_TRY(tg_gguf_read_part(ctx, t, &part[i], r * groups, groups, stored, values[i]));
@@ -238,13 +231,13 @@ tg_status tg_hf_quant_read(tg_hf_values *m, tg_hf_quant *out) {
 }
 
 bool tg_hf_is_quantised(const tg_hf_quant *q, const tg_st_tensor *s) {
-    return q->method && ends_with(s->name, q->method->matrix) &&
+    return q->method && tg_hf_ends_with(s->name, q->method->matrix) &&
            strcmp(tg_st_dtypes[s->dtype].name, q->method->dtype) == 0;
 }
 
 bool tg_hf_is_beside(const tg_hf_quant *q, const char *name) {
     for (size_t i = 0; q->method && q->method->beside[i]; i++)
-        if (ends_with(name, q->method->beside[i])) return true;
+        if (tg_hf_ends_with(name, q->method->beside[i])) return true;
     return false;
 }
 

@@ -84,6 +84,8 @@ tg_status tg_hf_set_matrix(const tg_hf_files *f, const tg_hf_quant *q, const tg_
  * vector [n,1]. Its type is one of floats where `floats`, else dtype. */
 tg_status tg_hf_find_part(const tg_hf_matrix *x, const char *suffix, const char *dtype,
                           tg_gguf_part *out);
+/* Into a block of MLX's, which lies anywhere. */
+static inline void tg_hf_put_f32(uint8_t *out, float x) { memcpy(out, &x, sizeof x); }
 /* "tensor NAME of TYPE: want .., have others" */
 tg_status tg_hf_misfit(const tg_hf_matrix *x, const char *want);
 
