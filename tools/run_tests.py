@@ -15,13 +15,18 @@ A run must not be able to lie, so a job fails
 A name that the table needs and that is not there (a tool, a model, a list without a line in it) is a
 job that failed. Every job's output is in BUILD/log. CPU time is that of all processes that a job
 has started, those of a browser among them.
+
+A disk that fills makes tests fail at places that are not to blame, so the run says how little of it
+was ever free, and during which jobs.
 """
 import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import sys
+import tempfile
 import time
 
 import process_tree
@@ -144,6 +149,29 @@ class Running:
         os.kill(self.keeper, signal.SIGTERM)
 
 
+class Disk:
+    """The least that was ever free where the tests write, and which jobs ran then."""
+
+    def __init__(self):
+        self.folders = (TOP, tempfile.gettempdir())
+        self.at_first = self.least = self.free()
+        self.during, self.seen = "the start", time.monotonic()
+
+    def free(self):
+        return min(shutil.disk_usage(f).free for f in self.folders)
+
+    def look(self, running):
+        if time.monotonic() - self.seen < 0.5:
+            return
+        self.seen = time.monotonic()
+        if (free := self.free()) < self.least:
+            self.least, self.during = free, " and ".join(r.job.name for r in running) or "nothing"
+
+    def __str__(self):
+        return (f"disk: {self.at_first / 1e9:.1f} GB free at the start, {self.least / 1e9:.1f} at the "
+                f"least, during {self.during}")
+
+
 def show(result):
     job = result.job
     print(f"{'FAIL' if result.failed else 'ok':4} {job.name:44} {result.passed:6} passed "
@@ -164,7 +192,7 @@ def show(result):
     sys.stdout.flush()
 
 
-def queue(jobs, cores, folder, results):
+def queue(jobs, cores, folder, results, disk=None):
     """Runs the jobs; appends to results, also when it is broken off."""
     waiting = sorted(jobs, key=lambda j: (j.alone, -j.seconds))
     running = []
@@ -182,6 +210,8 @@ def queue(jobs, cores, folder, results):
                 free -= min(job.cores, cores)
                 held |= set(job.holds)
             time.sleep(0.02)
+            if disk:
+                disk.look(running)
             for r in list(running):
                 if result := r.ended():
                     running.remove(r)
@@ -193,20 +223,20 @@ def queue(jobs, cores, folder, results):
             os.waitpid(r.keeper, 0)
 
 
-def run_all(builds, jobs_of, folder, cores=None):
+def run_all(builds, jobs_of, folder, cores=None, disk=None):
     """Builds, then the queue of what jobs_of() gives behind them; the results of all."""
     cores = cores or len(os.sched_getaffinity(0))
     os.makedirs(folder, exist_ok=True)
     results = []
     for job in builds:
-        queue([job], cores, folder, results)
+        queue([job], cores, folder, results, disk)
     broken = {r.job.name for r in results if r.failed}
     jobs = jobs_of()
     for job in jobs:
         if lacking := broken & set(job.needs):
             results.append(Result(job, failed=1, why=f"needs {', '.join(sorted(lacking))}"))
             show(results[-1])
-    queue([j for j in jobs if not broken & set(j.needs)], cores, folder, results)
+    queue([j for j in jobs if not broken & set(j.needs)], cores, folder, results, disk)
     return results
 
 
@@ -261,7 +291,9 @@ def main():
             job.seconds = known.get(job.name, job.seconds)
         return [j for j in found if not words or any(w in j.name for w in words)]
 
-    results = run_all(test_jobs.builds(mode, build), jobs, os.path.join(build, "log"))
+    disk = Disk()
+    results = run_all(test_jobs.builds(mode, build), jobs, os.path.join(build, "log"), disk=disk)
+    print(disk)
     known.update({r.job.name: round(r.wall_s, 1) for r in results})
     with open(times, "w", encoding="utf-8") as f:
         json.dump(known, f, indent=0)
