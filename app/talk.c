@@ -267,25 +267,37 @@ int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **
     return code;
 }
 
-/* By the names that the library looks for in a template, or by those of built-in ones. */
-bool tg_talk_asks_date(const char *name, const tg_tokenizer *tok, bool *todays) {
+/* Does a template write a date, by the names that the library looks for in its text, or by those of
+ * built-in ones; and *todays: has it none of its own? True where there is no template, which is
+ * another fault. */
+static bool asks_date(const char *name, const tg_tokenizer *tok, bool *todays) {
     const char *text = name ? name : tg_tokenizer_template(tok);
     *todays = text && (strstr(text, "strftime_now") || strcmp(text, "llama3.2") == 0);
     return !text || *todays || strstr(text, "date_string") || strcmp(text, "llama3.1") == 0;
 }
 
-tg_status tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok,
-                       bool quiet) {
-    bool todays;
-    if (date) return tg_context_date(app->ctx, date);
-    if (!tok) return TG_OK;
-    (void)tg_talk_asks_date(name, tok, &todays);
-    if (!todays) return TG_OK;
+int tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok,
+                 bool quiet) {
+    bool todays = false;
+    const bool asked = !tok || asks_date(name, tok, &todays);
+    if (date && asked) {
+        const tg_status s = tg_context_date(app->ctx, date);
+        if (s == TG_OK) return TG_ARGS_GO_ON;
+        tg_app_failed(app, app->ctx, s, TG_READING);
+        return TG_EXIT_USAGE;
+    }
+    if (date)
+        return tg_args_refuse(&app->args,
+                              "--date %s: want a template that writes a date, have one that writes "
+                              "none",
+                              date);
     char today[16];
     const time_t now = time(NULL);
     struct tm t;
-    if (!localtime_r(&now, &t) || strftime(today, sizeof today, "%Y-%m-%d", &t) == 0) return TG_OK;
+    if (!todays || !localtime_r(&now, &t) || strftime(today, sizeof today, "%Y-%m-%d", &t) == 0)
+        return TG_ARGS_GO_ON;
     if (!quiet)
         fprintf(stderr, "note: the template writes today's date; --date %s keeps it\n", today);
-    return tg_context_date(app->ctx, today);
+    const tg_status s = tg_context_date(app->ctx, today);
+    return s == TG_OK ? TG_ARGS_GO_ON : tg_app_failed(app, app->ctx, s, TG_WORKING);
 }

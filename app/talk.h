@@ -57,13 +57,11 @@ int tg_talk_template(tg_app *app, const char *wanted, const char **name, char **
 /* To standard error: what --template takes. */
 void tg_talk_template_names(void);
 
-/* Does a template write a date, that of a name or text, or of tok; and *todays: has it none of its
- * own? True where there is no template, which is another fault. */
-bool tg_talk_asks_date(const char *name, const tg_tokenizer *tok, bool *todays);
 /* The day that a template writes: of --date, or NULL; else today's where we are, as transformers
- * has it, which is said unless quiet, if the template asks. tok NULL: nobody has it yet, and a date
- * that is given is checked. */
-tg_status tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok,
-                       bool quiet);
+ * has it, which is said unless quiet, if the template asks. A date that no template of tok's or of
+ * that name writes is refused. tok NULL: nobody has it yet, and a date that is given is only
+ * checked. TG_ARGS_GO_ON, or an exit code after a message. */
+int tg_talk_date(tg_app *app, const char *date, const char *name, const tg_tokenizer *tok,
+                 bool quiet);
 
 #endif

@@ -501,29 +501,25 @@ static int talk(chat *c) {
 
 /* The template is asked for before the first turn, so that its fault is told at once. */
 static int open_chat(chat *c, const char *path) {
-    const int found =
-        tg_talk_template(c->app, c->v->template_name, &c->template_name, &c->template_text);
-    if (found != TG_ARGS_GO_ON) return found;
-    tg_status s = tg_talk_date(c->app, c->v->date, c->template_name, NULL, false);
-    if (s != TG_OK) {
-        tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-        return TG_EXIT_USAGE;
-    }
-    s = tg_model_open(c->app->ctx, path, &c->model);
+    int code = tg_talk_template(c->app, c->v->template_name, &c->template_name, &c->template_text);
+    if (code == TG_ARGS_GO_ON)
+        code = tg_talk_date(c->app, c->v->date, c->template_name, NULL, false);
+    if (code != TG_ARGS_GO_ON) return code;
+    tg_status s = tg_model_open(c->app->ctx, path, &c->model);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
     c->tok = tg_model_tokenizer(c->model);
-    s = tg_talk_date(c->app, c->v->date, c->template_name, c->tok, false);
-    if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_WORKING);
+    code = tg_talk_date(c->app, c->v->date, c->template_name, c->tok, false);
+    if (code != TG_ARGS_GO_ON) return code;
     s = tg_tokenizer_ends(c->app->ctx, c->tok, c->template_name, c->ends, &c->n_ends);
     if (s != TG_OK) {
-        const int code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);
+        code = tg_app_failed(c->app, c->app->ctx, s, TG_READING);
         if (!c->template_name) tg_talk_template_names();
         return code;
     }
     s = tg_session_new_kv(c->app->ctx, c->model, (int32_t)c->v->ctx, (tg_kv_type)c->v->kv,
                           &c->session);
     if (s != TG_OK) return tg_app_failed(c->app, c->app->ctx, s, TG_READING);
-    int code = tg_logit_options_set(c->app, &c->v->logits, c->session);
+    code = tg_logit_options_set(c->app, &c->v->logits, c->session);
     if (code == TG_ARGS_GO_ON) code = tg_draft_open(c->app, &c->v->draft, c->session, &c->draft);
     if (code != TG_ARGS_GO_ON) return code;
     const size_t capacity = tg_session_capacity(c->session);

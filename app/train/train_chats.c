@@ -68,22 +68,15 @@ int tg_trainchats_open(tg_app *app, const char *vocabulary, bool resumed, const 
     tg_app_buffer all = { 0 };
     tg_tokenizer *tok = NULL;
     tg_chats_info info;
-    bool todays;
     int code = tg_talk_template(app, wanted, &template_name, &template_text);
     if (code == TG_ARGS_GO_ON) code = add_files(app, data, &all);
     const uint64_t val_from = val->n ? all.n : 0;
     if (code == TG_ARGS_GO_ON) code = add_files(app, val, &all);
     if (code == TG_ARGS_GO_ON) {
         tg_status s = tg_tokenizer_open(app->ctx, vocabulary, &tok);
-        const bool useless = s == TG_OK && date && !tg_talk_asks_date(template_name, tok, &todays);
         if (s == TG_OK && (date || !resumed))
-            s = tg_talk_date(app, date, template_name, tok, quiet);
-        if (s == TG_OK && useless)
-            code = tg_args_refuse(&app->args,
-                                  "--date %s: want a template that writes a date, have one that "
-                                  "writes none",
-                                  date);
-        else if (s == TG_OK)
+            code = tg_talk_date(app, date, template_name, tok, quiet);
+        if (s == TG_OK && code == TG_ARGS_GO_ON)
             s = tg_text_of_chats(app->ctx, tok, template_name, data->item[0], all.bytes, all.n,
                                  val_from, &info, out);
         if (s != TG_OK) code = tg_app_failed(app, app->ctx, s, TG_READING);

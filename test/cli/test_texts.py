@@ -83,7 +83,8 @@ def templates():
     expect(prompt_of("{% for i in range(10**9) %}a{% endfor %}"), 2, "a template without an end")
     for date in ("2026-02-29", "29 Nov 2026", "2026-13-01", ""):
         expect(prompt_of(LOOP + BEGIN, "--date", date), 2, f"--date {date}", err="YYYY-MM-DD")
-    expect(prompt_of(LOOP + BEGIN, "--date", "2028-02-29"), 0, "--date")
+    expect(prompt_of("{{ strftime_now('%d') }}" + LOOP + BEGIN, "--date", "2028-02-29"), 0, "--date")
+    expect(prompt_of(LOOP + BEGIN, "--date", "2028-02-29"), 2, "--date where no template asks", err="have one that writes none")
 
 
 def stops_and_bans():
