@@ -68,17 +68,20 @@ static void put_types(const tg_model_file *f, tg_buf *out) {
     put_share(label_of(tg_model_file_dtype(f), label), n, bytes, out);
 }
 
-/* A line for a text that a file may have or not: 120 bytes of it, which is enough to know it by. */
+/* A line for a text that a file may have or not: 120 bytes of it, which is enough to know it by, or
+ * a few less where the last character would be cut. */
 static void put_text(const tg_gguf *g, const char *key, const char *label, tg_buf *out) {
     const tg_gguf_value *v = tg_gguf_find(g, key);
     if (!v || v->type != TG_GGUF_STRING || v->text.n_bytes == 0) return;
     tg_buf_printf(out, "%s", label);
+    size_t n = v->text.n_bytes < 120 ? v->text.n_bytes : 120;
+    while (n > 0 && n < v->text.n_bytes && ((unsigned char)v->text.bytes[n] & 0xc0) == 0x80) n--;
     /* Text of a file goes to a terminal: controls do not. */
-    for (size_t i = 0; i < v->text.n_bytes && i < 120; i++) {
+    for (size_t i = 0; i < n; i++) {
         const unsigned char c = (unsigned char)v->text.bytes[i];
         tg_buf_putc(out, c < 0x20 || c == 0x7f ? ' ' : (char)c);
     }
-    tg_buf_puts(out, "\n");
+    tg_buf_puts(out, n < v->text.n_bytes ? " ...\n" : "\n");
 }
 
 #define TEMPLATE "tokenizer.chat_template"

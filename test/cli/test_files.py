@@ -536,6 +536,10 @@ def what_they_are():
     shutil.copytree(lm("qwen3"), "copy")
     config = read("copy/config.json").replace(b'"qwen3"', b'"gemma4"')
     write("copy/config.json", config)
+    named = Gguf()
+    for name, says in ("x" * 119 + "\u00e9t\u00e9", r"x{119} \.\.\.\n"), ("\u00e9" * 60, "\u00e9{60}\n"), ("a\x1b[2Jb", r"a \[2Jb\n"):
+        named.string("general.name", name)
+        expect(tinygpt("info", write("named.gguf", named.bytes())), 0, "a long name, cut between characters", out=says)
     expect(tinygpt("info", "copy"), 2, "another architecture", err="want one of gpt2 llama.*have gemma4")
 
 
