@@ -145,14 +145,20 @@ static double cost(const tg_tok *tok, const char *text, size_t n, size_t *bytes)
 }
 
 /*
- * One word of a quarter and of 4 MB. Sixteen times the time is linear, 256 quadratic: the line is
+ * One word of a quarter and of 4 MB, under sanitizers of a quarter of that, since what they add is
+ * checks of memory and not time. Sixteen times the time is linear, 256 quadratic: the line is
  * between, four times from either, since caches end and neighbours disturb. Memory is counted
  * exactly: merging takes none that grows with the word, a unigram four bytes a byte, and
  * normalisers write the text (blanks as marks of three bytes) into buffers that grow by half.
  */
 static void linear(void **state) {
     (void)state;
-    enum { MB = 1000000, SHORT = MB / 4, LONG = 4, FIXED = 1 << 19 };
+#if defined(__SANITIZE_ADDRESS__)
+    enum { MB = 250000 };
+#else
+    enum { MB = 1000000 };
+#endif
+    enum { SHORT = MB / 4, LONG = 4, FIXED = 1 << 19 };
     static const struct {
         const char *file, *unit;
         size_t most; /* bytes for each of the text's */
