@@ -19,6 +19,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Compiled with AddressSanitizer? gcc says it by a macro, clang by a feature. */
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_ASAN 1
+#endif
+#endif
+#ifndef TEST_ASAN
+#define TEST_ASAN 0
+#endif
+
 typedef struct test_alloc {
     size_t fail_at; /* number of the request that fails, from 1; 0: none */
     bool sticky;

@@ -115,11 +115,7 @@ static void limits(void **state) {
 }
 
 /* The deepest nesting of all kinds, on a small stack; the sanitizers' frames are larger. */
-#if defined(__SANITIZE_ADDRESS__)
-enum { STACK_BYTES = 2 << 20 };
-#else
-enum { STACK_BYTES = 192 << 10 };
-#endif
+enum { STACK_BYTES = TEST_ASAN ? 2 << 20 : 192 << 10 };
 
 /* As many parts as a template has room for: a chain of them nests nothing, and takes no more memory
  * than its text is worth. */

@@ -153,12 +153,7 @@ static double cost(const tg_tok *tok, const char *text, size_t n, size_t *bytes)
  */
 static void linear(void **state) {
     (void)state;
-#if defined(__SANITIZE_ADDRESS__)
-    enum { MB = 250000 };
-#else
-    enum { MB = 1000000 };
-#endif
-    enum { SHORT = MB / 4, LONG = 4, FIXED = 1 << 19 };
+    enum { MB = TEST_ASAN ? 250000 : 1000000, SHORT = MB / 4, LONG = 4, FIXED = 1 << 19 };
     static const struct {
         const char *file, *unit;
         size_t most; /* bytes for each of the text's */
