@@ -172,6 +172,34 @@ static void windows_of_another_rhythm(void **state) {
     tg_context_free(ctx);
 }
 
+/* Kinds of layers that no rule of the family gives: a run keeps them, and so does what it becomes. */
+static void layers_in_an_order_of_their_own(void **state) {
+    (void)state;
+    static const struct {
+        const char *family, *kinds;
+    } rows[] = { { "lfm2", "aca" }, { "granitehybrid", "mam" }, { "qwen35", "ada" } };
+    tg_context *ctx = open_context(2, NULL, NULL);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        tg_model_config c = config_of(rows[i].family);
+        tg_model *m;
+        tg_convert_report r;
+        c.layers = 3;
+        memcpy(c.layer_kind, rows[i].kinds, 3);
+        OK(ctx, tg_model_new(ctx, &c, 1, &m));
+        OK(ctx, tg_model_save(m, RUN, TG_FILE_V3));
+        tg_model_free(m);
+        OK(ctx, tg_model_open(ctx, RUN, &m));
+        assert_string_equal(m->layout.config.layer_kind, rows[i].kinds);
+        tg_model_free(m);
+        OK(ctx, tg_model_convert(ctx, RUN, GGUF, TG_FILE_GGUF, TG_WEIGHT_F32, &r));
+        if (!(r.max_error < 1e-4)) fail_msg("%s: off by %g", c.family, r.max_error);
+        OK(ctx, tg_model_open(ctx, GGUF, &m));
+        assert_string_equal(m->layout.config.layer_kind, rows[i].kinds);
+        tg_model_free(m);
+    }
+    tg_context_free(ctx);
+}
+
 static void wrong_sizes(void **state) {
     (void)state;
     tg_context *ctx = open_context(1, NULL, NULL);
@@ -272,6 +300,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_family),
         cmocka_unit_test(windows_of_another_rhythm),
+        cmocka_unit_test(layers_in_an_order_of_their_own),
         cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_tensors),
     };
