@@ -584,7 +584,7 @@ static tg_status open_files(opening *o) {
         }
     }
     o->g->n_files = o->files.n;
-    return TG_OK;
+    return tg_hf_sort_stored(&o->files);
 }
 
 /* A tensor that two parts share is stored once, under either's name; safetensors' save_model notes

@@ -8,19 +8,43 @@
  */
 #include "io/hf/hf_quant.h"
 
+#include "base/sort.h"
 #include "base/str.h"
 
 enum { MXFP4_GROUP = 32 };
 
+static bool name_before(const void *user, uint32_t a, uint32_t b) {
+    const tg_st_tensor *list = user;
+    return strcmp(list[a].name, list[b].name) < 0;
+}
+
+tg_status tg_hf_sort_stored(tg_hf_files *f) {
+    f->by_name = tg_arena_array(&f->g->arena, f->n + 1, sizeof *f->by_name);
+    for (size_t h = 0; f->by_name && h < f->n; h++) {
+        uint32_t *order = tg_arena_array(&f->g->arena, f->heads[h].n + 1, sizeof *order);
+        if (!order) return tg_fail_memory(f->g->ctx, f->g->path, f->heads[h].n * sizeof *order);
+        tg_sort_numbers(order, f->heads[h].n, name_before, f->heads[h].list);
+        f->by_name[h] = order;
+    }
+    return f->by_name ? TG_OK : tg_fail_memory(f->g->ctx, f->g->path, f->n * sizeof *f->by_name);
+}
+
 const tg_st_tensor *tg_hf_find_stored(const tg_hf_files *f, const char *name, size_t n_name,
                                       const char *suffix, size_t *file) {
     for (size_t h = 0; h < f->n; h++)
-        for (size_t i = 0; i < f->heads[h].n; i++) {
-            const tg_st_tensor *s = &f->heads[h].list[i];
-            if (strncmp(s->name, name, n_name) == 0 && strcmp(s->name + n_name, suffix) == 0) {
+        for (size_t low = 0, high = f->heads[h].n; low < high;) {
+            const size_t middle = low + (high - low) / 2;
+            const tg_st_tensor *s = &f->heads[h].list[f->by_name[h][middle]];
+            const int stem = strncmp(s->name, name, n_name);
+            const int order = stem ? stem : strcmp(s->name + n_name, suffix);
+            if (order == 0) {
                 *file = h;
                 return s;
             }
+            if (order < 0)
+                low = middle + 1;
+            else
+                high = middle;
         }
     return NULL;
 }

@@ -34,11 +34,15 @@ typedef struct tg_hf_files {
     tg_gguf *g;
     tg_st_head *heads;
     tg_reader *readers; /* [n], of the same files */
+    uint32_t **by_name; /* [n][n of the head]: numbers of its tensors, sorted */
     size_t n;
 } tg_hf_files;
 
+/* Sorts the names, once all files are open. */
+tg_status tg_hf_sort_stored(tg_hf_files *f);
+
 /* The tensor whose name is the n_name bytes of name and suffix, and its file; NULL: there is none.
- * Linear in all tensors: it is asked for matrices and shared names, which are hundreds. */
+ * It is asked for each part of each matrix, of which quantised experts make tens of thousands. */
 const tg_st_tensor *tg_hf_find_stored(const tg_hf_files *f, const char *name, size_t n_name,
                                       const char *suffix, size_t *file);
 /* F32, F16 and BF16 are GGUF's elements, too. */
