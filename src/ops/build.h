@@ -368,11 +368,17 @@ static inline tg_value *tg_rms_norm(tg_graph *g, tg_value *x, tg_value *w, tg_va
                                     float eps) {
     return TG_APPLY(g, rms_norm, (&(tg_attr) { .f = { eps } }), x, w, residual);
 }
+/* The same of so many groups of each row's columns, each with a mean of its own. */
+static inline tg_value *tg_rms_norm_groups(tg_graph *g, tg_value *x, tg_value *w, int32_t groups,
+                                           float eps) {
+    return TG_APPLY(g, rms_norm, (&(tg_attr) { .i = { groups }, .f = { eps } }), x, w);
+}
 /* in: x [..,C], w [C], dy [..,C], optional res [..,C]
- * out 0 dx = (res +) rms norm's input gradient, out 1 dw [C], which accumulates */
+ * out 0 dx = (res +) rms norm's input gradient, out 1 dw [C], which accumulates; attr: rms_norm's
+ */
 static inline tg_value *tg_rms_norm_grad(tg_graph *g, tg_value *x, tg_value *w, tg_value *dy,
-                                         tg_value *res, float eps) {
-    return TG_APPLY(g, rms_norm_grad, (&(tg_attr) { .f = { eps } }), x, w, dy, res);
+                                         tg_value *res, const tg_attr *attr) {
+    return TG_APPLY(g, rms_norm_grad, attr, x, w, dy, res);
 }
 /* What says where a row is, in attr.i[0] of rope_table: whole sequences [B,T,..], where pos[t] is
  * t; at [T,2] of the rows of sessions, where it is at[t,1]; or pos [T] itself. */

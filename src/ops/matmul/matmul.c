@@ -281,7 +281,8 @@ static bool absorb_gates(tg_graph *g, tg_node *n) {
 static bool absorb_norm(tg_graph *g, tg_node *n) {
     tg_value *a = n->in[MATMUL_A];
     const tg_node *norm = a->node;
-    if (!(g->levers & TG_LEVER_BIT(fused_decode)) || norm->op != TG_OP_rms_norm || norm->in[2])
+    if (!(g->levers & TG_LEVER_BIT(fused_decode)) || norm->op != TG_OP_rms_norm || norm->in[2] ||
+        norm->attr.i[0] > 1)
         return false;
     if (n->attr.i[MATMUL_TRANS] != 2 || n->attr.i[MATMUL_READ] || n->in[MATMUL_RESIDUAL] ||
         n->acc_into[0] || is_floats(n->in[MATMUL_B]) || tg_single_user(g, a) != n)

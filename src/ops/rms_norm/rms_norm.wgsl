@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rms_norm.wgsl - y = x / rms(x) * w (+ r), a row a workgroup.
+// rms_norm.wgsl - y = x / rms(x) * w (+ r), a row or a group of its columns a workgroup.
 @group(0) @binding(2) var<storage, read_write> x: array<f32>;
 @group(0) @binding(3) var<storage, read_write> w: array<f32>;
 @group(0) @binding(4) var<storage, read_write> residual: array<f32>;
@@ -20,9 +20,11 @@ fn x_at(start: u32, c: vec4<u32>) -> vec4<f32> {
 fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: vec3<u32>,
         @builtin(local_invocation_index) lane: u32) {
     let row = group_of(id, count);
-    let cols = op.ins[0].cols;
-    if (row >= in_rows(0u)) { return; }
+    let groups = max(1u, u32(op.i0));
+    let cols = op.ins[0].cols / groups;
+    if (row >= in_rows(0u) * groups) { return; }
     let start = row * cols;
+    let gain = row % groups * cols;
     var square = 0.0;
     for (var first = lane; first < cols; first += 256u) {
         let v = x_at(start, columns(first, cols));
@@ -33,7 +35,8 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(num_workgroups) count: ve
     let scale = 1.0 / sqrt(group_sum(lane, square) / f32(cols) + op.f0);
     for (var first = lane; first < cols; first += 256u) {
         let c = columns(first, cols);
-        var v = x_at(start, c) * scale * vec4<f32>(w[c.x], w[c.y], w[c.z], w[c.w]);
+        var v = x_at(start, c) * scale *
+                vec4<f32>(w[gain + c.x], w[gain + c.y], w[gain + c.z], w[gain + c.w]);
         if (is_here(2u)) {
             v += vec4<f32>(residual[start + c.x], residual[start + c.y], residual[start + c.z],
                            residual[start + c.w]);

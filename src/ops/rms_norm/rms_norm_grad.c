@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rms_norm_grad - the gradients of rms_norm, and the gradient that comes around the block.
+ * rms_norm_grad - the gradients of rms_norm, and the gradient that comes around the block. Of
+ * groups (i[0], see there) a row below is one.
  *
  *   s = 1 / sqrt(mean(x^2) + eps)     h = x * s     e = dy * w
  *   dx = res + s * (e - h * sum(e * h) / C)         the sum over a row
@@ -13,13 +14,15 @@
 #include "base/math.h"
 #include "ops/build.h"
 #include "ops/fusing.h"
+#include "ops/rms_norm/rms_groups.h"
 #include "ops/rules.h"
 #include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 1, TG_MAX_DIMS)) return;
     const tg_type x = n->in[0]->type, row = tg_type_1d(TG_F32, tg_type_cols(&x));
-    if (!tg_want_type(g, n, 1, row) || !tg_want_type(g, n, 2, x) || !tg_want_type(g, n, 3, x))
+    if (!tg_want_type(g, n, 1, row) || !tg_want_type(g, n, 2, x) || !tg_want_type(g, n, 3, x) ||
+        !rms_want_groups(g, n))
         return;
     n->out[0].type = x;
     n->out[1].type = row;
@@ -34,13 +37,15 @@ static double scale_of(const TG_REAL *x, size_t cols, double eps) {
 /* Row by row dw first, then dx, which may lie where dy is. dw grows in its own memory: a reference
  * has no other, and the double one loses nothing. */
 static void ref(const tg_args *a) {
-    const size_t rows = tg_type_rows(&a->in_type[0]), cols = tg_type_cols(&a->in_type[0]);
-    const TG_REAL *x = a->in[0], *w = a->in[1], *dy = a->in[2], *res = a->in[3];
-    TG_REAL *dx = a->out[0], *dw = a->out[1];
+    const size_t groups = rms_groups(&a->attr), cols = rms_cols(a);
+    const TG_REAL *x = a->in[0], *dy = a->in[2], *res = a->in[3];
+    TG_REAL *dx = a->out[0];
     const double eps = (double)a->attr.f[0];
-    for (size_t c = 0; c < cols && !(a->acc & 2); c++) dw[c] = 0;
-    for (size_t r = 0; r < rows; r++) {
-        const size_t at = r * cols;
+    for (size_t c = 0; c < groups * cols && !(a->acc & 2); c++) ((TG_REAL *)a->out[1])[c] = 0;
+    for (size_t r = 0; r < groups * tg_type_rows(&a->in_type[0]); r++) {
+        const size_t at = r * cols, first = r % groups * cols;
+        const TG_REAL *w = (const TG_REAL *)a->in[1] + first;
+        TG_REAL *dw = (TG_REAL *)a->out[1] + first;
         const double s = scale_of(x + at, cols, eps);
         double sum = 0;
         for (size_t c = 0; c < cols; c++) {
@@ -59,10 +64,11 @@ static void ref(const tg_args *a) {
 
 static bool fuse(tg_graph *g, tg_node *n) { return tg_fuse_residual(g, n, 3); }
 
-#define RES(rows, c) TG_T2(F32, rows, c)
-#define CASE(rows, c, res, add)                                                                    \
-    { .in = { TG_T2(F32, rows, c), TG_T1(F32, c), TG_T2(F32, rows, c), res },                      \
-      .attr = { .f = { 1e-5f } },                                                                  \
+#define RES(rows, c)            TG_T2(F32, rows, c)
+#define CASE(rows, c, res, add) GROUPED(rows, c, 0, add, res)
+#define GROUPED(rows, c, groups, add, ...)                                                         \
+    { .in = { TG_T2(F32, rows, c), TG_T1(F32, c), TG_T2(F32, rows, c), __VA_ARGS__ },              \
+      .attr = { .i = { groups }, .f = { 1e-5f } },                                                 \
       .tol = 1e-5,                                                                                 \
       .acc = (add) }
 /* Rows around a chunk of 32 and a block of 4, columns around a vector; and rows so small that eps
@@ -82,6 +88,9 @@ TG_CASE_TABLE cases[] = {
       .attr = { .f = { 1e-3f } },
       .scale = 0.01f,
       .tol = 1e-5 },
+    GROUPED(33, 34, 2, 0, RES(33, 34)),
+    GROUPED(5, 24, 3, 2, TG_ABSENT),
+    GROUPED(70, 6, 6, 0, TG_ABSENT),
 };
 
 static const char *const wgsl[] = {
@@ -93,10 +102,14 @@ static size_t across(const tg_args *a) {
 static size_t row_parts(const tg_args *a) {
     return tg_shader_parts(tg_type_rows(&a->in_type[0]), TG_SHADER_ROWS);
 }
+static size_t by_row_groups(const tg_args *a) {
+    return tg_shader_groups_rows(a) * rms_groups(&a->attr);
+}
 static size_t part_groups(const tg_args *a) { return row_parts(a) * across(a); }
 static size_t scratch_bytes(const tg_args *a) {
     const size_t cols = tg_type_cols(&a->in_type[0]);
-    return (tg_type_rows(&a->in_type[0]) + row_parts(a) * cols) * sizeof(float);
+    const size_t rows = tg_type_rows(&a->in_type[0]) * rms_groups(&a->attr);
+    return (rows + row_parts(a) * cols) * sizeof(float);
 }
 
 #define PASS(name, count)                                                                          \
@@ -108,8 +121,7 @@ static size_t scratch_bytes(const tg_args *a) {
       .groups = count }
 static const tg_shader shaders[] = {
     { .name = "chunks",
-      .pass = { PASS("by_row", tg_shader_groups_rows), PASS("parts", part_groups),
-                PASS("total", across) },
+      .pass = { PASS("by_row", by_row_groups), PASS("parts", part_groups), PASS("total", across) },
       .scratch_bytes = scratch_bytes },
 };
 
