@@ -221,7 +221,8 @@ typedef enum tg_layer_kind {
     TG_LAYER_ATTENTION = 'a', /* over all positions, or over a window */
     TG_LAYER_CONV = 'c',      /* by a gated short convolution: ops/short_conv */
     TG_LAYER_MAMBA2 = 'm',    /* by a state that each row goes on with: ops/mamba2 */
-    TG_LAYER_DELTA = 'd'      /* by one that rows recall from and write to: ops/delta_net */
+    TG_LAYER_DELTA = 'd',     /* by one that rows recall from and write to: ops/delta_net */
+    TG_LAYER_MLP = 'f'        /* not at all: the layer is an MLP alone */
 } tg_layer_kind;
 
 /* Families whose models can be made and trained, "tinygpt" first; NULL beyond the end. */

@@ -216,10 +216,11 @@ const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t)
     return NULL;
 }
 
-/* llama.cpp reads positions and kinds of tokens by rows that it adds, and taps of convolutions: as
- * floats. */
+/* llama.cpp reads positions and kinds of tokens by rows that it adds, taps of convolutions and what
+ * stands apart in rows of groups: as floats. */
 static bool is_matrix(const tg_gguf_tensor *t, const tg_tensor *use) {
-    const bool floats = use && use->want->flags & (TG_WANT_FLOATS | TG_WANT_COLUMN);
+    const bool floats =
+        use && use->want->flags & (TG_WANT_FLOATS | TG_WANT_COLUMN | TG_WANT_GROUPS);
     return t->n_dims > 1 && !floats && strcmp(t->name, "position_embd.weight") != 0 &&
            strcmp(t->name, "token_types.weight") != 0;
 }
@@ -320,10 +321,11 @@ static tg_status make_tensors(tg_conversion *c) {
         const tg_dtype want = matrix ? wanted(c, use) : TG_F32;
         *t = *from;
         t->place = NULL;
-        if (use && (use->want->flags & TG_WANT_COLUMN)) {
+        if (use && (use->want->flags & (TG_WANT_COLUMN | TG_WANT_GROUPS))) {
+            const bool column = use->want->flags & TG_WANT_COLUMN;
             t->n_dims = 2;
-            t->dim[0] = 1;
-            t->dim[1] = from->elems;
+            t->dim[1] = column ? from->elems : (uint64_t)c->table.config.ssm_groups;
+            t->dim[0] = from->elems / t->dim[1];
         }
         t->type = matrix ? fitting(want, t->dim[0]) : TG_F32;
         c->finer[i] = t->type != want;

@@ -99,7 +99,7 @@ static const tg_layer_state *first_attention(const tg_session *s) {
     const tg_model_config *c = &s->model->layout.config;
     int32_t i = 0;
     while (i + 1 < c->layers && tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION) i++;
-    return &s->d->cache.layers[i];
+    return &s->d->cache.layers[tg_layer_rows_at(c, i)];
 }
 
 static tg_status head_of(const tg_session *s, size_t note_bytes, head *out) {

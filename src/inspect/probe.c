@@ -15,10 +15,17 @@ static size_t groups_of(const tg_probe *p, tg_site site) {
     return site == TG_SITE_HEADS ? (size_t)p->model->layout.config.heads : 1;
 }
 
-/* A layer without attention has no heads, and an edit of one changes nothing. */
+/* A layer without attention has no heads, one that is an MLP alone no mixer, and the others of such
+ * a family no MLP: an edit of what a layer lacks changes nothing. */
 static bool has_site(const tg_probe *p, int layer, tg_site site) {
-    return site != TG_SITE_HEADS ||
-           tg_layer_kind_of(&p->model->layout.config, layer) == TG_LAYER_ATTENTION;
+    const tg_model_config *c = &p->model->layout.config;
+    const tg_layer_kind kind = tg_layer_kind_of(c, layer);
+    switch (site) {
+    case TG_SITE_HEADS: return kind == TG_LAYER_ATTENTION;
+    case TG_SITE_ATTENTION: return kind != TG_LAYER_MLP;
+    case TG_SITE_MLP: return kind == TG_LAYER_MLP || !tg_family_of(c)->alone;
+    default: return true;
+    }
 }
 
 /* A name that lives as long as the graph; "" after an error, which is the graph's by then. */

@@ -77,12 +77,13 @@ const char *tg_want_role(const tg_want *want) {
 bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
     if (layer < 0 || !tg_want_in_layers(want)) return layer < 0 && !tg_want_in_layers(want);
     const unsigned kinds = want->flags & (TG_WANT_IN_ATTENTION | TG_WANT_IN_CONV |
-                                          TG_WANT_IN_MAMBA2 | TG_WANT_IN_DELTA);
+                                          TG_WANT_IN_MAMBA2 | TG_WANT_IN_DELTA | TG_WANT_IN_MLP);
     const tg_layer_kind kind = tg_layer_kind_of(c, layer);
     if (layer == 0 && (want->flags & TG_WANT_NOT_FIRST)) return false;
     const unsigned own = kind == TG_LAYER_CONV     ? TG_WANT_IN_CONV
                          : kind == TG_LAYER_MAMBA2 ? TG_WANT_IN_MAMBA2
                          : kind == TG_LAYER_DELTA  ? TG_WANT_IN_DELTA
+                         : kind == TG_LAYER_MLP    ? TG_WANT_IN_MLP
                                                    : TG_WANT_IN_ATTENTION;
     return kinds == 0 || (kinds & own) != 0;
 }
@@ -145,7 +146,8 @@ static tg_status want_size(tg_ctx *ctx, const char *where, const char *name, int
 static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const tg_layer_kind other = tg_family_of(c)->other;
     for (int i = 0; i < c->layers; i++)
-        if (tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION && tg_layer_kind_of(c, i) != other)
+        if (tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION && tg_layer_kind_of(c, i) != other &&
+            !(tg_family_of(c)->alone && tg_layer_kind_of(c, i) == TG_LAYER_MLP))
             return tg_fail(ctx, TG_E_UNSUPPORTED,
                            "%s: layer_kind: want kinds that %s has, have '%c' in layer %d", where,
                            c->family, c->layer_kind[i], i);
@@ -229,11 +231,14 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
 }
 
 /* The order of layers that a family has if nobody gave one: the last of so many is attention,
- * and so is the last of all. Too many layers are left for check() to refuse. */
+ * and so is the last of all; MLPs that are layers stand behind each of them. Too many layers are
+ * left for check() to refuse. */
 static void order_layers(const tg_family *f, tg_model_config *c) {
     if (!f->other || c->layer_kind[0] || c->layers > (int32_t)sizeof c->layer_kind) return;
-    for (int32_t i = 0; i < c->layers; i++) {
-        const bool all = (i + 1) % f->attention_every == 0 || i + 1 == c->layers;
+    const int32_t step = f->alone ? 2 : 1;
+    memset(c->layer_kind, TG_LAYER_MLP, c->layers > 0 ? (size_t)c->layers : 0);
+    for (int32_t i = 0; i < c->layers; i += step) {
+        const bool all = (i / step + 1) % f->attention_every == 0 || i + step >= c->layers;
         c->layer_kind[i] = (char)(all ? TG_LAYER_ATTENTION : f->other);
     }
 }

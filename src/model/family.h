@@ -60,11 +60,13 @@ enum {
     TG_WANT_BIAS_OUT = TG_BIAS_OUT << 12,
     TG_WANT_BIAS_MLP = TG_BIAS_MLP << 12,
     TG_WANT_IN_DELTA = 1 << 15,
-    TG_WANT_IN_TURNS = 1 << 16, /* heads of values, which files of GGUF have in another order:
-                                  tensors.h */
-    TG_WANT_EXPERTS = 1 << 17,  /* the matrices of all experts one below the other, which files of
-                                   GGUF have in a third dimension */
-    TG_WANT_NOT_FIRST = 1 << 18 /* in all layers but the first */
+    TG_WANT_IN_TURNS = 1 << 16,  /* heads of values, which files of GGUF have in another order:
+                                   tensors.h */
+    TG_WANT_EXPERTS = 1 << 17,   /* the matrices of all experts one below the other, which files of
+                                    GGUF have in a third dimension */
+    TG_WANT_NOT_FIRST = 1 << 18, /* in all layers but the first */
+    TG_WANT_IN_MLP = 1 << 19,    /* in layers that are an MLP alone */
+    TG_WANT_GROUPS = 1 << 20     /* a vector, which GGUF has as a row for each of ssm_groups */
 };
 /* Bits of biases that the want hangs on; 0: on none. */
 #define TG_WANT_BIASES(want) ((int32_t)((want)->flags >> 12 & 7))
@@ -157,6 +159,8 @@ typedef struct tg_family {
                               to the same stream; 0: nothing */
     int32_t attention_every; /* of a fresh one: so many layers make one of attention, as does the
                                 last; 0: all are */
+    bool alone;              /* a layer may be an MLP alone: of a fresh one each second is, and the
+                                number above counts the others */
     bool partial;            /* the first elements of its heads may turn alone */
     int32_t still_every;     /* of so many layers, the last does not turn; 0: all do */
     /* Sizes of a model of this family that follow from the others, where they are 0. */

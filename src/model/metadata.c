@@ -87,6 +87,32 @@ static tg_status read_kv_heads(const tg_gguf *g, tg_model_config *c) {
                    g->path, key, (int)c->heads, (int)c->layers);
 }
 
+/* The MLP's size: of all layers, or in families whose layers may be one alone of each in a list, 0
+ * where the layer is another one. */
+static tg_status read_mlp(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    const tg_gguf_value *v = tg_gguf_find(g, tg_config_key(c, "feed_forward_length", key));
+    if (!tg_family_of(c)->alone)
+        return tg_config_want_int(g, c, "feed_forward_length", 262144, &c->mlp);
+    bool fits = v && v->type == TG_GGUF_ARRAY && v->count == (uint64_t)c->layers &&
+                (v->element == TG_GGUF_I32 || v->element == TG_GGUF_U32);
+    c->mlp = 0;
+    for (int32_t i = 0; fits && i < c->layers; i++) {
+        const uint32_t n = tg_get_u32(v->elements + 4 * i);
+        if (n == 0) continue;
+        fits = n <= 262144 && (c->mlp == 0 || n == (uint32_t)c->mlp) &&
+               c->layer_kind[i] != TG_LAYER_ATTENTION;
+        c->mlp = (int32_t)n;
+        c->layer_kind[i] = TG_LAYER_MLP;
+    }
+    if (fits && c->mlp > 0) return TG_OK;
+    return tg_fail(
+        g->ctx, TG_E_FORMAT,
+        "%s: %s: want for each of %d layers the size of its MLP, the same wherever it is "
+        "not 0, and 0 where there is attention, have others",
+        g->path, key, (int)c->layers);
+}
+
 /* Limits keep each side of a tensor within 32 bits, and are far beyond any model that a CPU
  * would run; elements of a matrix are counted in 64. The embedding has the last word on the
  * vocabulary, since a key of that size may be missing, and rows are what a token's id looks up.
@@ -97,11 +123,11 @@ static tg_status read_config(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(find_family(g, c));
     TG_TRY(tg_config_want_int(g, c, "block_count", 512, &c->layers));
     TG_TRY(tg_config_want_int(g, c, "embedding_length", 65536, &c->width));
-    TG_TRY(tg_config_want_int(g, c, "feed_forward_length", 262144, &c->mlp));
     TG_TRY(tg_config_want_int(g, c, "context_length", 1 << 24, &c->ctx));
     TG_TRY(tg_config_want_int(g, c, "attention.head_count", 1024, &c->heads));
     c->kv_heads = c->heads;
     TG_TRY(read_kv_heads(g, c));
+    TG_TRY(read_mlp(g, c));
     c->head_size = c->width / c->heads;
     TG_TRY(
         tg_gguf_get_int(g, tg_config_key(c, "attention.key_length", key), 2, 1024, &c->head_size));

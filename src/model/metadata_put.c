@@ -58,6 +58,18 @@ void tg_config_put_kv_heads(tg_metadata *m) {
                    tg_layer_kind_of(c, i) == TG_LAYER_ATTENTION ? (uint32_t)c->kv_heads : 0);
 }
 
+void tg_config_put_mlp(tg_metadata *m) {
+    static const char name[] = "feed_forward_length";
+    const tg_model_config *c = m->c;
+    if (!tg_family_of(c)->alone) {
+        tg_config_put_int(m, name, c->mlp);
+        return;
+    }
+    uint8_t *each = tg_config_put_list(m, name, (size_t)c->layers);
+    for (int i = 0; each && i < c->layers; i++)
+        tg_put_u32(each + 4 * i, tg_layer_kind_of(c, i) == TG_LAYER_MLP ? (uint32_t)c->mlp : 0);
+}
+
 void tg_config_put_states(tg_metadata *m) {
     const tg_model_config *c = m->c;
     tg_config_put_int(m, "ssm.conv_kernel", c->conv_taps);
@@ -107,7 +119,7 @@ void tg_config_put(tg_metadata *m) {
     tg_config_put_int(m, "block_count", c->layers);
     tg_config_put_int(m, "context_length", c->ctx);
     tg_config_put_int(m, "embedding_length", c->width);
-    tg_config_put_int(m, "feed_forward_length", c->mlp);
+    tg_config_put_mlp(m);
     tg_config_put_int(m, "attention.head_count", c->heads);
     if (tg_family_of(c)->put) {
         tg_family_of(c)->put(m);

@@ -31,6 +31,8 @@ uint8_t *tg_config_put_list(tg_metadata *m, const char *name, size_t n);
 /* Heads of keys: one number, or where kinds of layers differ one for each, 0 in layers that are not
  * attention. */
 void tg_config_put_kv_heads(tg_metadata *m);
+/* The MLP's size: one number, or of families whose layers may be one alone one for each. */
+void tg_config_put_mlp(tg_metadata *m);
 /* Sizes of recurrent layers, Mamba2's and the gated delta net's. */
 void tg_config_put_states(tg_metadata *m);
 /* What tg_config_read_scales reads: all four, since a reader's default may be another than 1. */

@@ -147,6 +147,12 @@ static tg_value *norm(tg_net *n, tg_value *x, const char *role, tg_value *residu
 
 tg_value *tg_net_norm(tg_net *n, tg_value *x, const char *role) { return norm(n, x, role, NULL); }
 
+tg_value *tg_net_group_norm(tg_net *n, tg_value *x, const char *role) {
+    tg_value *gain = floats(n, role, ".weight");
+    if (gain) name_after(n, gain->name);
+    return tg_rms_norm_groups(n->g, x, gain, n->config->ssm_groups, n->config->eps);
+}
+
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream,
                           tg_site site) {
     if (!n->tap && !(n->dropout > 0)) return norm(n, x, role, stream);
@@ -226,7 +232,8 @@ tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
         o = tg_attention_spans(n->g, qkv, n->texts->spans, &a);
     } else if (n->cache) {
         const tg_rows_value *rows = window > 0 ? &n->cache->window : &n->cache->all;
-        tg_value *cache = tg_kv_append(n->g, n->cache->layers[n->layer], qkv, rows, &a);
+        tg_value *keys = n->cache->layers[tg_layer_rows_at(c, n->layer)];
+        tg_value *cache = tg_kv_append(n->g, keys, qkv, rows, &a);
         o = tg_attention_cached(n->g, qkv, cache, rows, &a);
     } else {
         if (n->dropout > 0) a.i[4] = n->n_dropped++;

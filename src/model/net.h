@@ -77,6 +77,8 @@ tg_value *tg_net_project(tg_net *n, tg_value *x, const char *role, int read, tg_
                          tg_site site);
 /* x at the end of a branch that is no site, added to the stream. */
 tg_value *tg_net_add(tg_net *n, tg_value *stream, tg_value *x);
+/* An RMS norm of each of ssm_groups of the columns. */
+tg_value *tg_net_group_norm(tg_net *n, tg_value *x, const char *role);
 /* norm(x), added to the stream. */
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream, tg_site site);
 

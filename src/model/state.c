@@ -27,12 +27,22 @@ static tg_layer_state states_of(const tg_model_config *c) {
                               .keeps = TG_KEEPS_STATES };
 }
 
+/* The layer of a number: see tg_layer_rows_at. */
+static int layer_of(const tg_model_config *c, int i) {
+    int layer = 0;
+    while (tg_layer_rows_at(c, layer + 1) <= i) layer++;
+    return layer;
+}
+
 /* A context shorter than a page has a page of its own length. */
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int i, tg_dtype dtype, int32_t positions,
                                  int32_t rows) {
-    if (i >= c->layers || tg_layer_has_state(tg_layer_kind_of(c, i))) return states_of(c);
-    const bool conv = tg_layer_kind_of(c, i) == TG_LAYER_CONV;
-    const int32_t window = conv ? c->conv_taps : tg_windowed(c, i) ? c->window : 0;
+    if (i >= c->layers) return states_of(c);
+    const int layer = layer_of(c, i);
+    const tg_layer_kind kind = tg_layer_kind_of(c, layer);
+    if (tg_layer_has_state(kind)) return states_of(c);
+    const bool conv = kind == TG_LAYER_CONV;
+    const int32_t window = conv ? c->conv_taps : tg_windowed(c, layer) ? c->window : 0;
     const size_t room = room_of((size_t)window, (size_t)positions, (size_t)rows);
     const size_t page_rows = positions < TG_PAGE_TILE ? (size_t)positions : TG_PAGE_TILE;
     return (tg_layer_state) {

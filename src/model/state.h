@@ -12,7 +12,8 @@
  * Mamba2 and the gated delta net remember a state (ops/mamba2), which has all positions in it and
  * cannot be taken back. So a call never writes to the state that it goes on from, and a sequence
  * has a few: going back is going on from the newest one that is not beyond, and what lies between
- * is computed again. A layer that has Mamba2 beside attention (tg_family.beside) remembers both.
+ * is computed again. A layer that has Mamba2 beside attention (tg_family.beside) remembers both,
+ * and one that is an MLP alone nothing.
  */
 #ifndef TG_MODEL_STATE_H
 #define TG_MODEL_STATE_H
@@ -37,17 +38,23 @@ typedef struct tg_layer_state {
     tg_keeps keeps;   /* a window forgets what is behind it, even where that is in its pages */
 } tg_layer_state;
 
-/* How many a model has: one of each layer, in their order, and behind them, in families that have
- * something beside attention, another of each. */
-static inline int32_t tg_model_states(const tg_model_config *c) {
-    return tg_family_of(c)->beside ? 2 * c->layers : c->layers;
+/* The number of what a layer goes on from: layers before it that remember something. */
+static inline int32_t tg_layer_rows_at(const tg_model_config *c, int32_t layer) {
+    int32_t n = 0;
+    for (int32_t i = 0; i < layer; i++) n += tg_layer_kind_of(c, i) != TG_LAYER_MLP;
+    return n;
 }
-/* The number of what a layer's mixer of states goes on from. */
+/* The same of its mixer of states, which in families that have something beside attention come
+ * behind all others. */
 static inline int32_t tg_layer_state_at(const tg_model_config *c, int32_t layer) {
-    return tg_family_of(c)->beside ? c->layers + layer : layer;
+    return tg_family_of(c)->beside ? c->layers + layer : tg_layer_rows_at(c, layer);
+}
+/* How many a model has. */
+static inline int32_t tg_model_states(const tg_model_config *c) {
+    return tg_layer_state_at(c, c->layers);
 }
 
-/* Number i, in sequences of up to so many positions, which come up to `rows` at a time. */
+/* Number i of them, in sequences of up to so many positions, which come up to `rows` at a time. */
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int i, tg_dtype dtype, int32_t positions,
                                  int32_t rows);
 

@@ -38,9 +38,13 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
     const size_t cols = any_cols ? (size_t)source->dim[0] : tg_size_of(c, want->cols);
     char what[160], in_file[2][24];
     f->asked[source - g->tensors] = true;
-    const bool column = (want->flags & TG_WANT_COLUMN) && source->dim[0] == 1;
+    /* How many rows a vector has in the file: a column, groups, or one as here. */
+    const size_t apart = want->flags & TG_WANT_COLUMN   ? cols
+                         : want->flags & TG_WANT_GROUPS ? (size_t)c->ssm_groups
+                                                        : 1;
+    const size_t above = apart > 1 && source->dim[0] == cols / apart ? apart : 1;
     const size_t deep = want->flags & TG_WANT_EXPERTS ? (size_t)c->experts : 1;
-    if (source->dim[0] != (column ? 1 : cols) || source->dim[1] != (column ? cols : rows / deep) ||
+    if (source->dim[0] != cols / above || source->dim[1] != rows / deep * above ||
         source->dim[2] != deep || source->elems != rows * cols) {
         snprintf(what, sizeof what, "want [%s%zu,%zu], have [%s%" PRIu64 ",%" PRIu64 "]",
                  deep_text(deep, in_file[0]), rows / deep, cols,

@@ -115,13 +115,13 @@ def minilm():
 GGUF = sorted(n for n in os.listdir(lm("")) if n.endswith(".gguf") and "split" not in n)
 FOLDERS = sorted(n for n in os.listdir(lm("")) if os.path.isdir(lm(n)) and not n.startswith("mlx"))
 # Decays are logarithms in folders, and what they stand for in GGUF.
-DECAYS = {"granite": 1e-5, "falcon": 1e-5, "falcon_norm": 1e-5, "qwen35": 4e-5}
+DECAYS = {"granite": 1e-5, "falcon": 1e-5, "falcon_norm": 1e-5, "nemotron": 1e-5, "qwen35": 4e-5}
 # Rounding may send a row to another expert, whose answer is another one: logits up to 5.9 differ by up to
 # 4.8 in such a row, and the mean over rows goes up. Where nothing is rounded, nothing is allowed.
 ROUTED = ("qwen3moe", "olmoe", "granitemoe")
 ROUTED_KL = {"bf16": 5e-3, "q8_0": 0.02}
 # Rows of 48, 24 and 16, which no block of 32 divides.
-ODD_ROWS = ("granite", "olmo3") + ROUTED
+ODD_ROWS = ("granite", "nemotron", "olmo3") + ROUTED
 
 
 def to_gguf():

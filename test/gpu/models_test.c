@@ -77,7 +77,7 @@ static void same_logits_of_model_files(void **state) {
         "granite.gguf", "qwen35.gguf",     "qwen3moe.gguf", "mlx4",         "llama3.gguf",
         "qwen2.gguf",   "qwen3.gguf",      "phi3.gguf",     "mistral.gguf", "biases.gguf",
         "smollm3.gguf", "yarn.gguf",       "phi4.gguf",     "olmo2.gguf",   "olmo3.gguf",
-        "olmoe.gguf",   "granitemoe.gguf", "falcon.gguf"
+        "olmoe.gguf",   "granitemoe.gguf", "falcon.gguf",   "nemotron.gguf"
     };
     static const struct {
         tg_weight_type type;

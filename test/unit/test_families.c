@@ -230,6 +230,8 @@ static void wrong_sizes(void **state) {
         { { 2, 24, 4, 32, 256, 0, "falcon-h1", .ssm_heads = 3, .ssm_groups = 2 },
           "ssm_groups: want some that divide 3 heads, have 2" },
         { { 2, 24, 4, 32, 256, 0, "falcon-h1", .layer_kind = "am" }, "have 'm' in layer 1" },
+        { { 2, 24, 4, 32, 256, 0, "granitehybrid", .layer_kind = "fa" }, "have 'f' in layer 0" },
+        { { 2, 24, 4, 32, 256, 0, "nemotron_h", .layer_kind = "fc" }, "have 'c' in layer 1" },
         { { 2, 24, 4, 32, 256, 0, "llama", .residual_scale = 0.5F }, "want 0..0, as llama has" },
         { { 2, 24, 4, 32, 256, 96, NULL, .logit_scale = 2 }, "want 0..0, as tinygpt has" },
         { { 2, 24, 4, 32, 256, 0, "llama", .ssm_heads = 3 }, "ssm_heads: want 0..0, have 3" },

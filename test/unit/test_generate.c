@@ -369,10 +369,9 @@ static written write_with(tg_context *ctx, tg_model *m, int32_t window, double t
 static void guesses_change_nothing(void **state) {
     (void)state;
     static const char *const paths[] = {
-        "test/golden/lm/llama3.gguf",  "test/golden/lm/gemma3.gguf",
-        "test/golden/lm/qwen3.gguf",   "test/golden/lm/lfm2.gguf",
-        "test/golden/lm/granite.gguf", "test/golden/lm/qwen35.gguf",
-        "test/golden/lm/falcon.gguf",  ""
+        "test/golden/lm/llama3.gguf", "test/golden/lm/gemma3.gguf",   "test/golden/lm/qwen3.gguf",
+        "test/golden/lm/lfm2.gguf",   "test/golden/lm/granite.gguf",  "test/golden/lm/qwen35.gguf",
+        "test/golden/lm/falcon.gguf", "test/golden/lm/nemotron.gguf", ""
     };
     static const tg_model_config nano = { 1, 16, 2, CTX, V, 64 };
     size_t accepted = 0;

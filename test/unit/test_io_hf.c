@@ -109,7 +109,12 @@ static void check(const char *what, tg_status want, const char *says) {
 #define FALCON                                                                                     \
     COMMON("falcon_h1")                                                                            \
     ",\"mamba_n_heads\":4,\"mamba_d_state\":8,\"mamba_d_conv\":4,\"mamba_n_groups\":1" TIED
-#define MOE COMMON("qwen3_moe") ",\"num_experts_per_tok\":2,\"moe_intermediate_size\":8" TIED
+/* Of num_hidden_layers, which is 2. */
+#define NEMOTRON_SIZES                                                                             \
+    COMMON("nemotron_h")                                                                           \
+    ",\"head_dim\":8,\"mamba_num_heads\":4,\"mamba_head_dim\":16,\"n_groups\":2"
+#define NEMOTRON NEMOTRON_SIZES ",\"hybrid_override_pattern\":\"*-\"" TIED
+#define MOE      COMMON("qwen3_moe") ",\"num_experts_per_tok\":2,\"moe_intermediate_size\":8" TIED
 #define QWEN35_SIZES                                                                                     \
     COMMON("qwen3_5_text")                                                                               \
     ",\"head_dim\":8,\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"linear_key_head_dim\":8," \
@@ -305,6 +310,30 @@ static const row rows[] = {
       "granitehybrid.residual_scale=0.5" },
     { GRANITE, "\"mamba_d_head\":\"auto\",\"time_step_limit\":[0.0,{\"__float__\":\"Infinity\"}]",
       TG_OK, "granitehybrid.ssm.inner_size=64" },
+    /* layers that are one thing each, by letters or names; of experts nothing is left */
+    { NEMOTRON, "", TG_OK, "nemotron_h.attention.head_count_kv=[4,0]" },
+    { NEMOTRON, "\"num_key_value_heads\":2,\"chunk_size\":7,\"moe_latent_size\":null", TG_OK,
+      "nemotron_h.feed_forward_length=[0,64]" },
+    { NEMOTRON, "\"layers_block_type\":[\"mlp\",\"mamba\"]", TG_OK,
+      "nemotron_h.feed_forward_length=[64,0]" },
+    { NEMOTRON, "\"layers_block_type\":[\"linear_attention\",\"full_attention\"]", TG_OK,
+      "nemotron_h.attention.head_count_kv=[0,4]" },
+    { NEMOTRON, "\"time_step_limit\":[0.0,{\"__float__\":\"Infinity\"}]", TG_OK,
+      "nemotron_h.ssm.inner_size=64" },
+    { NEMOTRON, "\"layers_block_type\":[\"mlp\",\"moe\"]", ODD, "have moe as number 2" },
+    { NEMOTRON, "\"layers_block_type\":[\"mlp\"]", BAD,
+      "want a kind for each of num_hidden_layers" },
+    { NEMOTRON, "\"layers_block_type\":7", BAD, "layers_block_type: want a kind for each" },
+    { NEMOTRON_SIZES ",\"hybrid_override_pattern\":\"ME\"" TIED, "", ODD, "have ME as number 2" },
+    { NEMOTRON_SIZES TIED, "", BAD, "hybrid_override_pattern: want a kind for each" },
+    { NEMOTRON, "\"use_bias\":true", ODD, "use_bias: want none, have true" },
+    { NEMOTRON, "\"use_conv_bias\":false", ODD, "use_conv_bias: want true" },
+    { NEMOTRON, "\"mamba_hidden_act\":\"relu\"", ODD, "mamba_hidden_act: want silu, have relu" },
+    { NEMOTRON, "\"mlp_hidden_act\":\"silu\"", ODD, "mlp_hidden_act: want relu2, have silu" },
+    { NEMOTRON, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
+    { NEMOTRON, "\"num_nextn_predict_layers\":1", ODD, "num_nextn_predict_layers: want none" },
+    { NEMOTRON, "\"mamba_head_dim\":1025", BAD, "mamba_head_dim" },
+    { NEMOTRON, "\"mamba_n_groups\":2", ODD, "mamba_n_groups: want keys that are known" },
     /* a rhythm, a list or none; parts of heads; texts of models that see images */
     { QWEN35, "", TG_OK, "qwen35.attention.recurrent_layers=[1,1]" },
     { QWEN35, "\"full_attention_interval\":2", TG_OK, "qwen35.attention.recurrent_layers=[1,0]" },

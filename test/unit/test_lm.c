@@ -47,6 +47,8 @@ static const struct {
     { "falcon", "falcon", NULL }, /* weights times numbers of config.json */
     { "falcon_norm.gguf", "falcon_norm", NULL },
     { "falcon_norm", "falcon_norm", NULL },
+    { "nemotron.gguf", "nemotron", NULL },
+    { "nemotron", "nemotron", NULL }, /* layers that are one thing each, norms of groups */
     { "qwen35.gguf", "qwen35", NULL },
     { "qwen35", "qwen35", NULL }, /* heads of values in the other order */
     { "mistral.gguf", "mistral", NULL },

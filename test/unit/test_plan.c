@@ -811,8 +811,9 @@ static void check_session(tg_context *ctx, tg_model *model) {
 
 static void no_two_live_values_share_bytes_in_sessions(void **state) {
     (void)state;
-    static const char *const paths[] = { "gpt2", "llama",   "llama3", "qwen2",    "qwen3", "gemma3",
-                                         "lfm2", "granite", "qwen35", "qwen3moe", "falcon" };
+    static const char *const paths[] = { "gpt2",   "llama",    "llama3", "qwen2",
+                                         "qwen3",  "gemma3",   "lfm2",   "granite",
+                                         "qwen35", "qwen3moe", "falcon", "nemotron" };
     tg_context *ctx = open_context(1, NULL, NULL);
     tg_model *model;
     static const tg_model_config config = { 2, 32, 2, 16, 256, 128 };

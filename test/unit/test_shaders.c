@@ -99,13 +99,13 @@ static void every_family(void **state) {
 /* Weights in the types of files: of test/golden/lm, in all packings there. */
 static void files(void **state) {
     (void)state;
-    static const char *const names[] = { "llama.gguf",    "llama3",       "qwen2.gguf",
-                                         "qwen3.gguf",    "gpt2_erf",     "gemma3.gguf",
-                                         "phi3.gguf",     "mistral.gguf", "biases.gguf",
-                                         "smollm3.gguf",  "yarn.gguf",    "phi4.gguf",
-                                         "gemma2.gguf",   "olmo2.gguf",   "olmo3.gguf",
-                                         "lfm2.gguf",     "granite.gguf", "qwen35.gguf",
-                                         "qwen3moe.gguf", "mlx4",         "mlx8" };
+    static const char *const names[] = {
+        "llama.gguf",  "llama3",       "qwen2.gguf",   "qwen3.gguf",    "gpt2_erf",
+        "gemma3.gguf", "phi3.gguf",    "mistral.gguf", "biases.gguf",   "smollm3.gguf",
+        "yarn.gguf",   "phi4.gguf",    "gemma2.gguf",  "olmo2.gguf",    "olmo3.gguf",
+        "lfm2.gguf",   "granite.gguf", "qwen35.gguf",  "qwen3moe.gguf", "mlx4",
+        "mlx8",        "nemotron.gguf"
+    };
     tg_context *ctx = open_context(1, NULL, NULL);
     tg_model *m;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

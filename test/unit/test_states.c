@@ -17,7 +17,7 @@ typedef struct opened {
     tg_model *model;
 } opened;
 
-static const char *const families[] = { "granitehybrid", "qwen35", "falcon-h1" };
+static const char *const families[] = { "granitehybrid", "qwen35", "falcon-h1", "nemotron_h" };
 enum { N_FAMILIES = sizeof families / sizeof *families };
 
 static opened open_model(size_t family) {

@@ -15,10 +15,10 @@ enum { STEPS = 20, TEXT_BYTES = 12000, ROW = 24, BATCH = 4 };
 
 #define RUN "build/test/tune.tinygpt"
 
-static const char *const families[] = { "llama",      "qwen2", "qwen3",   "gemma3",  "gpt2",
-                                        "lfm2",       "phi3",  "mistral", "smollm3", "phi4",
-                                        "gemma2",     "olmo2", "granite", "qwen35",  "qwen3moe",
-                                        "granitemoe", "falcon" };
+static const char *const families[] = { "llama",      "qwen2",  "qwen3",   "gemma3",  "gpt2",
+                                        "lfm2",       "phi3",   "mistral", "smollm3", "phi4",
+                                        "gemma2",     "olmo2",  "granite", "qwen35",  "qwen3moe",
+                                        "granitemoe", "falcon", "nemotron" };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
 static tg_text *first_bytes(tg_context *ctx, size_t n) {
@@ -216,7 +216,8 @@ static void converts(tg_context *ctx, const char *family) {
         /* Gains of Gemma and Qwen 3.5 are 1 + w in memory, and w in a folder; decays of states are
          * logs, and in GGUF what they are logs of: rounded once more on the way. */
         const bool rounds = strcmp(family, "gemma3") == 0 || strcmp(family, "granite") == 0 ||
-                            strcmp(family, "falcon") == 0 || strcmp(family, "qwen35") == 0;
+                            strcmp(family, "falcon") == 0 || strcmp(family, "qwen35") == 0 ||
+                            strcmp(family, "nemotron") == 0;
         const float most = rounds ? 1.2e-7f : 0;
         for (size_t e = 0; e < run->layout.n_elems; e++)
             if (!(fabsf(run->weights[e] - back->weights[e]) <= most))

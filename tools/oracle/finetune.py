@@ -11,7 +11,8 @@ windows those that src/training/data/windows.h draws, and the update is torch.op
 differ in what goes wrong easily: Llama has a token before each window, a head of its own and Llama 3's frequencies,
 Qwen 2 biases, Qwen 3 norms of heads, Gemma windows and gains less 1, GPT-2 positions and matrices as [in, out],
 Phi-3 its queries, keys and values as one tensor, a window in all layers, and a chat template, Falcon-H1 numbers that
-weights are multiplied with, of which PyTorch trains the products, as tinygpt does.
+weights are multiplied with, of which PyTorch trains the products, as tinygpt does, Nemotron-H layers that are each one
+thing, and norms of groups.
 
     tune_FAMILY.zip          the folder; made where there is none, else the one that is there
     tune_FAMILY.txt          20 losses, then the validation loss behind them, one a line
@@ -106,6 +107,9 @@ def families():
         embedding_multiplier=3.0, lm_head_multiplier=0.7, key_multiplier=0.6, attention_in_multiplier=1.2,
         attention_out_multiplier=0.9, ssm_in_multiplier=1.1, ssm_out_multiplier=0.8, mlp_multipliers=[1.3, 0.7],
         ssm_multipliers=[0.9, 1.2, 0.8, 1.1, 0.7], attn_implementation="eager", **SIZES)), False
+    yield "nemotron", tf.NemotronHForCausalLM(tf.NemotronHConfig(
+        layers_block_type=["mamba", "mlp", "attention", "mlp"], ssm_state_size=8, mamba_num_heads=4, mamba_head_dim=6,
+        n_groups=2, use_mamba_kernels=False, **{k: v for k, v in SIZES.items() if k != "num_hidden_layers"})), False
 
 
 def fill(model, gains_at):

@@ -24,7 +24,7 @@ from llama_logits import Tiny
 from tok_strings import strings
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "test/golden"
-TINY = "llama", "qwen2", "qwen3", "gemma3", "gpt2", "mistral", "biases", "smollm3", "yarn", "phi4", "lfm2", "gemma2", "olmo2", "olmo3", "granite", "qwen3moe", "olmoe", "granitemoe", "qwen35", "falcon", "falcon_norm"
+TINY = "llama", "qwen2", "qwen3", "gemma3", "gpt2", "mistral", "biases", "smollm3", "yarn", "phi4", "lfm2", "gemma2", "olmo2", "olmo3", "granite", "qwen3moe", "olmoe", "granitemoe", "qwen35", "falcon", "falcon_norm", "nemotron"
 REAL = (("SmolLM2-135M-Instruct.Q4_1.gguf", "smollm2"), ("gemma-3-270m-q4_k_m.gguf", "gemma3"))
 TOKENS = 64
 

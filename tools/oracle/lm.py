@@ -57,7 +57,10 @@ FALCON = COMMON | dict(
     mamba_d_state=8, mamba_n_groups=2, rope_theta=500.0, attn_implementation="eager", embedding_multiplier=2.0,
     lm_head_multiplier=0.5, key_multiplier=0.25, intermediate_size=32, attention_in_multiplier=2.0, attention_out_multiplier=4.0,
     ssm_in_multiplier=0.5, ssm_out_multiplier=2.0, mlp_multipliers=[2.0, 0.5], ssm_multipliers=[0.5, 4.0, 2.0, 0.25, 0.5])
-ARCH = {"granite": "granitehybrid", "falcon": "falcon-h1", "falcon_norm": "falcon-h1", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
+NEMOTRON = {k: v for k, v in COMMON.items() if k != "intermediate_size"} | dict(
+    layers_block_type=["mamba", "mlp", "attention", "mlp", "mamba"], intermediate_size=48, head_dim=16, ssm_state_size=8,
+    mamba_num_heads=4, mamba_head_dim=12, n_groups=2, use_mamba_kernels=False)
+ARCH = {"granite": "granitehybrid", "nemotron": "nemotron_h", "falcon": "falcon-h1", "falcon_norm": "falcon-h1", "llama3": "llama", "mistral": "llama", "biases": "llama", "yarn": "qwen3", "phi4": "phi3",
         "olmo3": "olmo2"}
 
 
@@ -123,6 +126,7 @@ def models():
     yield "falcon", tf.FalconH1ForCausalLM(tf.FalconH1Config(**FALCON))
     yield "falcon_norm", tf.FalconH1ForCausalLM(tf.FalconH1Config(**(FALCON | dict(
         num_hidden_layers=1, mamba_n_groups=1, mamba_rms_norm=True, mamba_norm_before_gate=False))))
+    yield "nemotron", tf.NemotronHForCausalLM(tf.NemotronHConfig(**NEMOTRON))
 
 
 NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
@@ -140,13 +144,17 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
          "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
          "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
-         "mlp.gate": "ffn_gate_inp", "block_sparse_moe.router": "ffn_gate_inp"}
+         "mlp.gate": "ffn_gate_inp", "block_sparse_moe.router": "ffn_gate_inp", "norm": "attn_norm",
+         "mixer.q_proj": "attn_q", "mixer.k_proj": "attn_k", "mixer.v_proj": "attn_v", "mixer.o_proj": "attn_output",
+         "mixer.in_proj": "ssm_in", "mixer.conv1d": "ssm_conv1d", "mixer.out_proj": "ssm_out",
+         "mixer.up_proj": "ffn_up", "mixer.down_proj": "ffn_down"}
 
 
 def name_of(name, gemma, post=False):
     name = name.removeprefix("model.")
     top = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
-           "lm_head.weight": "output.weight", "final_layernorm.weight": "output_norm.weight", "embedding_norm.weight": "token_embd_norm.weight"}
+           "lm_head.weight": "output.weight", "final_layernorm.weight": "output_norm.weight", "embedding_norm.weight": "token_embd_norm.weight",
+           "embeddings.weight": "token_embd.weight", "norm_f.weight": "output_norm.weight"}
     if name in top:
         return top[name]
     _, layer, *rest = name.split(".")
@@ -212,6 +220,19 @@ def write_states(w, c, inner):
     w.add_ssm_time_step_rank(c.mamba_n_heads)
 
 
+def write_nemotron(w, c):
+    """As llama.cpp's converter does: what a layer is, its lists say."""
+    w.add_feed_forward_length([c.intermediate_size * (t == "mlp") for t in c.layers_block_type])
+    w.add_head_count_kv([c.num_key_value_heads * (t == "full_attention") for t in c.layers_block_type])
+    w.add_ssm_conv_kernel(c.conv_kernel)
+    w.add_ssm_state_size(c.ssm_state_size)
+    w.add_ssm_group_count(c.n_groups)
+    w.add_ssm_inner_size(c.mamba_num_heads * c.mamba_head_dim)
+    w.add_ssm_time_step_rank(c.mamba_num_heads)
+    w.add_rope_scaling_finetuned(False)
+    w.add_layer_norm_eps(c.layer_norm_epsilon)
+
+
 def write_scales(w, c):
     w.add_attention_scale(c.attention_multiplier)
     w.add_embedding_scale(c.embedding_multiplier)
@@ -234,12 +255,14 @@ def write_mamba(w, key, x):
     if last == "shared_mlp.input_linear.weight":
         for half, rows in zip(("ffn_gate", "ffn_up"), np.split(x, 2)):
             w.add_tensor(f"{block}{half}.weight", rows.astype(np.float16))
-    elif last == "mamba.A_log":
+    elif last in ("mamba.A_log", "mixer.A_log"):
         w.add_tensor(block + "ssm_a", -np.exp(x)[:, None])
-    elif last == "mamba.D":
+    elif last in ("mamba.D", "mixer.D"):
         w.add_tensor(block + "ssm_d", x[:, None])
-    elif last == "mamba.dt_bias":
+    elif last in ("mamba.dt_bias", "mixer.dt_bias"):
         w.add_tensor(block + "ssm_dt.bias", x)
+    elif last == "mixer.norm.weight":
+        w.add_tensor(block + "ssm_norm.weight", x.reshape(NEMOTRON["n_groups"], -1))
     elif last == "pre_ff_layernorm.weight":
         w.add_tensor(block + "ffn_norm", x)
     else:
@@ -297,13 +320,16 @@ def write(name, model, split=False):
     w.add_block_count(c.num_hidden_layers)
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
-    w.add_feed_forward_length(c.shared_intermediate_size if arch == "granitehybrid" else mlp_of(model))
+    if arch != "nemotron_h":
+        w.add_feed_forward_length(c.shared_intermediate_size if arch == "granitehybrid" else mlp_of(model))
     w.add_head_count(c.num_attention_heads)
     if arch == "lfm2":
         w.add_head_count_kv([c.num_key_value_heads * (t != "conv") for t in c.layer_types])
         w.add_shortconv_l_cache(c.conv_L_cache)
     elif arch == "granitehybrid":
         write_granite(w, c)
+    elif arch == "nemotron_h":
+        write_nemotron(w, c)
     elif arch == "qwen35":
         write_delta(w, c)
     elif arch == "falcon-h1":
@@ -321,8 +347,8 @@ def write(name, model, split=False):
     head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     w.add_key_length(head)
     w.add_value_length(head)
-    w.add_layer_norm_rms_eps(c.norm_eps if arch == "lfm2" else c.rms_norm_eps)
-    rope = c.rope_parameters
+    w.add_layer_norm_rms_eps(getattr(c, "rms_norm_eps", None) or getattr(c, "norm_eps", None) or c.layer_norm_epsilon)
+    rope = getattr(c, "rope_parameters", None) or dict(rope_type="default", rope_theta=10000.0)
     full = rope.get("full_attention", rope)
     w.add_rope_freq_base(full["rope_theta"])
     if name == "olmo3":
@@ -346,7 +372,7 @@ def write(name, model, split=False):
         if key == "lm_head.weight" and c.tie_word_embeddings:
             continue
         x = t.numpy()
-        if arch in ("granitehybrid", "falcon-h1") and write_mamba(w, key, x):
+        if arch in ("granitehybrid", "falcon-h1", "nemotron_h") and write_mamba(w, key, x):
             continue
         if arch in MOE and write_experts(w, key, x):
             continue

@@ -228,7 +228,7 @@ tg_status tg_hf_save_begin(const tg_gguf *g, const char *path, const tg_hf_out *
         const uint32_t n_dims = out[i].vector ? 1 : out[i].n_rows ? 2 : t->n_dims;
         for (uint32_t d = 0; d < n_dims; d++) {
             const uint32_t last = out[i].n_rows ? 1 : t->n_dims - 1;
-            const uint64_t dim = t->dim[out[i].turned ? d : last - d];
+            const uint64_t dim = out[i].vector ? t->elems : t->dim[out[i].turned ? d : last - d];
             if (d == 1 && out[i].channels) tg_json_put_uint(&w, 1);
             tg_json_put_uint(&w, out[i].halves && d + 2 == n_dims ? 2 * dim : dim);
         }

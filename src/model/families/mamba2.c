@@ -32,7 +32,7 @@ void tg_mamba2_complete(tg_model_config *c) {
 
 /* Steps are at least 0 and have no limit: a list whose second value is no number. transformers
  * writes infinity, for which JSON has no number, as {"__float__": "Infinity"}. */
-static tg_status want_no_limit(tg_hf_values *m) {
+tg_status tg_mamba2_want_no_limit(tg_hf_values *m) {
     const tg_json *limit = tg_hf_member(m, m->root, "time_step_limit");
     const tg_json *low = limit ? tg_json_first(limit) : NULL;
     double zero = -1;
@@ -47,7 +47,7 @@ static tg_status want_no_limit(tg_hf_values *m) {
 /* A head's size may be "auto". */
 tg_status tg_mamba2_read(tg_hf_values *m, int64_t inner) {
     int64_t heads = 0, head = 0;
-    TG_TRY(want_no_limit(m));
+    TG_TRY(tg_mamba2_want_no_limit(m));
     TG_TRY(tg_hf_get_int(m, m->root, "mamba_n_heads", &heads));
     const tg_json *said = tg_hf_member(m, m->root, "mamba_d_head");
     if (said && !tg_json_is(said, "auto")) TG_TRY(tg_hf_get_int(m, m->root, "mamba_d_head", &head));

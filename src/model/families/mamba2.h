@@ -44,6 +44,8 @@ tg_status tg_mamba2_config(const tg_gguf *g, tg_model_config *c, int32_t most_gr
 /* What nobody gave: one group, heads of 32 columns or the next smaller number that divides twice
  * the width; states of 128 as published models have, or smaller ones beside a width below 512. */
 void tg_mamba2_complete(tg_model_config *c);
+/* Of config.json: steps that have a limit are refused. */
+tg_status tg_mamba2_want_no_limit(tg_hf_values *m);
 /* Of config.json: heads of `inner` columns in all, and steps without a limit. */
 tg_status tg_mamba2_read(tg_hf_values *m, int64_t inner);
 /* The size of a head, which follows in GGUF. */

@@ -49,6 +49,7 @@ export const tg_layer_kind = {
   TG_LAYER_CONV: 99,
   TG_LAYER_MAMBA2: 109,
   TG_LAYER_DELTA: 100,
+  TG_LAYER_MLP: 102,
 } as const;
 
 export const tg_ability = {
