@@ -218,14 +218,13 @@ static void decoders_as_sentence_transformers(void **state) {
     }
 }
 
-/* The last two vectors of the file are those of its first text with a prompt each. */
-static void prompts(void **state) {
-    (void)state;
-    static const char *const names[] = { "query", "document" }, *const words[] = { "the dog. ",
-                                                                                   "a cat: " };
-    char line[1024];
-    fixture x = open_decoder("embed_embeddinggemma", NULL, NULL);
-    FILE *f = fopen("test/golden/lm/embed_embeddinggemma.txt", "r");
+/* The last two vectors of a family's file are those of its first text with a prompt each, named and
+ * as words. */
+static void want_prompts(fixture x, const char *family, const char *const words[2]) {
+    static const char *const names[] = { "query", "document" };
+    char line[1024], path[96];
+    snprintf(path, sizeof path, "test/golden/lm/%s.txt", family);
+    FILE *f = fopen(path, "r");
     assert_non_null(f);
     for (int t = 0; t < 2 * D_TEXTS; t++) assert_non_null(fgets(line, sizeof line, f));
     const tg_embed_text text = { "the cat", 7 };
@@ -241,6 +240,16 @@ static void prompts(void **state) {
         assert_memory_equal(named, own, sizeof own);
     }
     fclose(f);
+}
+
+/* Qwen3-Embedding has an instruction in front of queries, and nothing in front of documents. */
+static void prompts(void **state) {
+    (void)state;
+    fixture x = open_decoder("embed_qwen3", NULL, NULL);
+    want_prompts(x, "embed_qwen3", (const char *const[2]) { "find the cat. ", "" });
+    close_bert(x);
+    x = open_decoder("embed_embeddinggemma", NULL, NULL);
+    want_prompts(x, "embed_embeddinggemma", (const char *const[2]) { "the dog. ", "a cat: " });
     tg_embedder *e;
     tg_embed_options o = tg_embed_options_default();
     o.prompt_name = "task";

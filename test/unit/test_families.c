@@ -172,12 +172,14 @@ static void windows_of_another_rhythm(void **state) {
     tg_context_free(ctx);
 }
 
-/* Kinds of layers that no rule of the family gives: a run keeps them, and so does what it becomes. */
+/* Kinds of layers that no rule of a family gives: a run keeps them, and so do its conversions. */
 static void layers_in_an_order_of_their_own(void **state) {
     (void)state;
     static const struct {
         const char *family, *kinds;
-    } rows[] = { { "lfm2", "aca" }, { "granitehybrid", "mam" }, { "qwen35", "ada" } };
+    } rows[] = {
+        { "lfm2", "aca" }, { "granitehybrid", "mam" }, { "qwen35", "ada" }, { "nemotron_h", "fma" }
+    };
     tg_context *ctx = open_context(2, NULL, NULL);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         tg_model_config c = config_of(rows[i].family);

@@ -7,7 +7,7 @@
 
 embed_FAMILY.zip is what the library saves, and embed_FAMILY.txt what its encode() gives: lines of a text and of its
 vector. The families differ in how they pool, and in what goes around a text: Qwen 3 has an end behind it, no head,
-and the last token's vector, as Qwen3-Embedding; Llama a beginning, and two ways at once; Gemma a prompt, and older
+the last token's vector, and an instruction in front of queries, as Qwen3-Embedding; Llama a beginning, and two ways at once; Gemma a prompt, and older
 keys; GPT-2 names nothing. ModernBERT and EmbeddingGemma have windows that their texts are longer than, the latter two
 matrices behind the mean and a prompt for each task. The texts end in a long one, which is cut at the 64 tokens of tokenizer_config.json.
 embed_modes.txt has every way of pooling of the first text but one of Qwen 3, and several at once.
@@ -33,6 +33,7 @@ MERGES = [("a", "t"), ("Ġ", "c"), ("Ġc", "at"), ("t", "h"), ("th", "e")]
 TEXTS = ["the cat", "a", "the dog bites a cat. the cat bites", "abc def " * 7, "the long tea " * 12]
 MODES = ["mean", "cls", "lasttoken", "max", "mean_sqrt_len_tokens", "weightedmean",
          ["weightedmean", "cls", "max", "lasttoken", "mean_sqrt_len_tokens", "mean"]]
+INSTRUCT = "find the cat. "
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", ".", ":", "the", "cat", *"abcdefghijklmnopqrst"] + [
     "##" + c for c in "abcdefghijklmnopqrst"]
 SIZES = dict(vocab_size=len(PIECES), hidden_size=C, intermediate_size=M, num_attention_heads=2, num_key_value_heads=1,
@@ -101,6 +102,8 @@ def library_of(name, model, around, mode):
     model.save_pretrained(folder)
     tokenizer(around).save_pretrained(folder)
     prompts = {"prompts": {"query": "the dog. "}, "default_prompt_name": "query"} if name == "gemma3" else {}
+    if name == "qwen3":
+        prompts = {"prompts": {"query": INSTRUCT, "document": ""}}
     behind = []
     if name == "embeddinggemma":
         prompts = {"prompts": {"query": "the dog. ", "document": "a cat: ", "": ""}}
@@ -146,7 +149,7 @@ def main():
         with open(os.path.join(OUT, f"embed_{name}.txt"), "w", encoding="utf-8") as f:
             for text, v in zip(TEXTS, vectors):
                 f.write(text + "\n" + line(v))
-            if name == "embeddinggemma":  # the first text once more, with each prompt
+            if name in ("embeddinggemma", "qwen3"):  # the first text once more, with each prompt
                 for prompt in "query", "document":
                     f.write(line(library.encode(TEXTS[:1], prompt_name=prompt, convert_to_tensor=True)[0]))
         shutil.rmtree(folder)
