@@ -250,7 +250,7 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
 WASM_SRC     := $(filter-out src/base/os/os_posix% src/base/os/os_wasm_thread.c src/base/os/os_wasm_single.c \
                   src/simd/pack.c src/training/data/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c src/io/hf/hf_methods.c \
-                  src/api/native_files.c src/api/tuning.c src/training/data/chats.c src/backend/webgpu/single/single.c \
+                  src/api/native_files.c src/api/tuning.c src/training/data/chats.c src/training/data/masked.c src/backend/webgpu/single/single.c \
                   $(WASM_LACKS),$(ALL_SRC))
 # In this order, since gzip looks back 32 KB, and kernels resemble each other.
 WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \

@@ -266,7 +266,7 @@ TG_API tg_status tg_model_open(tg_context *ctx, const char *path, tg_model **out
 /* The same with weights that can be trained, saved and looked into: those of a third-party file
  * become f32 in memory, 4 bytes each, and its tokenizer, chat template and sizes go along with the
  * model into all its saves. E_UNSUPPORTED names the first tensor that is neither f32, f16 nor bf16,
- * or a family that cannot be trained. */
+ * or a family that cannot be trained. An encoder learns to find masked tokens. */
 TG_API tg_status tg_model_open_floats(tg_context *ctx, const char *path, tg_model **out);
 TG_API void tg_model_free(tg_model *model);
 
@@ -291,7 +291,7 @@ typedef enum tg_ability {
     TG_CAN_WRITE, /* text: sessions */
     TG_CAN_EMBED, /* texts: an embedder */
     TG_CAN_CHAT,  /* there is a chat template that is known */
-    TG_CAN_TRAIN, /* its weights are floats that may change: a trainer, an evaluation, a probe */
+    TG_CAN_TRAIN, /* floats that may change: a trainer; where it writes, an evaluation, a probe */
     TG_CAN_SAVE,  /* tg_model_save; what cannot be saved can be converted */
     TG_CAN_RANK   /* texts beside a query: an embedder with TG_POOLING_RANK */
 } tg_ability;

@@ -81,13 +81,15 @@ int tg_cmd_dump(int argc, char **argv) {
     tg_model *model = NULL;
     tg_status status = preset ? TG_OK : tg_model_open(app.ctx, app.args.pos[0], &model);
     const bool trains = preset || (model && tg_model_can(model, TG_CAN_TRAIN));
+    const bool trains_alone = trains && model && !tg_model_can(model, TG_CAN_WRITE);
     tg_jout j = tg_jout_to(stdout);
     /* JSON is begun only once the model is open; an object that was begun is closed even
      * if a plan fails in the middle, so that what was printed can be parsed. */
     const bool json = app.globals.json && status == TG_OK;
     if (json) tg_jout_open(&j, NULL, '{');
     for (size_t i = 0; i < N_PLANS && status == TG_OK; i++) {
-        if (v.plan == 0 ? !trains && i < N_TRAINING : (size_t)v.plan != i + 1) continue;
+        if (v.plan == 0 ? (i < N_TRAINING ? !trains : trains_alone) : (size_t)v.plan != i + 1)
+            continue;
         status = dump_one(&app, preset, model, plans[i], (int32_t)v.batch, json ? &j : NULL);
     }
     tg_model_free(model);

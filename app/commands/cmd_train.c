@@ -97,7 +97,7 @@ static const tg_option model_options[] = {
     TG_PATH(
         "--from", values, from, "MODEL",
         "start a new run from these weights (fine-tuning): .tinygpt, or float weights of a model "
-        "folder or GGUF file"),
+        "folder or GGUF file; an encoder learns to find masked tokens"),
     TG_PATH("--resume", values, resume, "FILE",
             "go on with the very run in FILE; takes --data and, for more steps, --steps, "
             "--eval-every, --patience"),
@@ -830,6 +830,11 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
         .quiet = v->quiet,
         .stop_on_save_error = v->stop_on_save_error,
     };
+    if (!tg_model_can(tg_trainer_model(p->trainer), TG_CAN_WRITE)) {
+        if (r.sample_every > 0)
+            tg_app_warn(app, "--sample-every: there are no samples, as the model writes no text");
+        r.sample_every = 0;
+    }
     if (r.sample_every < 0) r.sample_every = o->steps / 5 > 0 ? o->steps / 5 : 1;
     int code = tg_trainrun_go(&r);
     if (r.log && tg_outfile_commit(r.log) != TG_OK) {

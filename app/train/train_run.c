@@ -379,8 +379,12 @@ static void print_summary(const tg_trainrun *run, bool early) {
     const bool val = isfinite(run->show.val);
     const double of_tokens = val ? run->show.val_bits_per_byte : run->last.bits_per_byte;
     const double of_bytes = (val ? run->show.val : run->last.loss) / TG_LN2;
-    fprintf(f, "\n  that is    %.2f bits a byte; a blind guess takes 8\n",
-            isfinite(of_tokens) ? of_tokens : of_bytes);
+    const bool writes = tg_model_can(tg_trainer_model(run->trainer), TG_CAN_WRITE);
+    if (writes)
+        fprintf(f, "\n  that is    %.2f bits a byte; a blind guess takes 8\n",
+                isfinite(of_tokens) ? of_tokens : of_bytes);
+    else
+        fputs(", a masked token\n", f);
     if (run->out) {
         fprintf(f, "  saved      %s%s%s%s%s\n", run->out,
                 run->best && run->best_step > 0 ? ", " : "",
@@ -388,8 +392,12 @@ static void print_summary(const tg_trainrun *run, bool early) {
                 run->svg ? run->svg : "");
         char model[COMMAND_BYTES];
         tg_fmt_shell(model, sizeof model, run->out);
-        fprintf(f, "\n  %sLet it write%s\n    %s sample %s --tokens 300\n", dim, plain,
-                tg_app_program(), model);
+        if (writes)
+            fprintf(f, "\n  %sLet it write%s\n    %s sample %s --tokens 300\n", dim, plain,
+                    tg_app_program(), model);
+        else
+            fprintf(f, "\n  %sEmbed a text%s\n    %s embed %s \"a text\"\n", dim, plain,
+                    tg_app_program(), model);
         fprintf(f, "  %sTrain it further%s\n", dim, plain);
         print_resume(run, run->out, 2 * run->steps);
         fprintf(f, "  %sLook into the file%s\n    %s info %s\n", dim, plain, tg_app_program(),

@@ -19,6 +19,8 @@
  *                                          the sequence's row of the run: ops/dropout/mask.h
  *   SAMPLE     0                           number of the token in this generation
  *   STORIES    0                           number of the choice
+ *   MASK       place in the row            the row, as for BATCH 0, or one that validates, of
+ *                                          seed 0
  */
 #ifndef TG_BASE_RNG_H
 #define TG_BASE_RNG_H
@@ -31,7 +33,8 @@ enum tg_rng_purpose {
     TG_RNG_BATCH = 2,
     TG_RNG_DROPOUT = 3,
     TG_RNG_SAMPLE = 4,
-    TG_RNG_STORIES = 5
+    TG_RNG_STORIES = 5,
+    TG_RNG_MASK = 6
 };
 
 /* One block of 128 bits. */

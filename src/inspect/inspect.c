@@ -321,10 +321,7 @@ static tg_value *encoder_logits(model_check *m, tg_net *net) {
                                 .positions = tg_input(g, "positions", m->tokens->type),
                                 .kinds = tg_input(g, "kinds", m->tokens->type),
                                 .spans = tg_input(g, "spans", tg_type_2d(TG_I32, ROWS, 2)) };
-    net->texts = &m->texts;
-    tg_value *x = tg_family_of(net->config)->encode(net);
-    net->layer = -1;
-    return tg_net_linear(net, x, "token_embd", TG_READ_PLAIN);
+    return tg_net_masked_logits(net, &m->texts);
 }
 
 /* Levers are off (see the caller's tg_graph_init), so that no fusion hides a node. */
@@ -338,7 +335,6 @@ static tg_status build_model(model_check *m, tg_ctx *err, const tg_model_config 
         encodes ? tg_type_1d(TG_I32, ROWS) : tg_type_2d(TG_I32, ROWS / TOKENS, TOKENS);
     m->tokens = tg_input(g, "tokens", ids);
     m->targets = tg_input(g, "targets", ids);
-    net.answers = encodes ? TG_ANSWER_HIDDEN_STATES : net.answers;
     tg_value *logits = encodes ? encoder_logits(m, &net) : tg_net_logits(&net, m->tokens);
     m->loss = tg_cross_entropy(g, logits, m->targets, 1);
     for (tg_node *n = g->first; n && m->n < 96; n = n->next)

@@ -5,6 +5,7 @@
  */
 #include "inspect/probe.h"
 
+#include "engine/all_rows.h"
 #include "ops/build.h"
 
 static const char *const site_names[TG_SITE_COUNT] = { "heads", "attention", "mlp", "stream" };
@@ -126,6 +127,7 @@ static tg_status build(tg_probe *p) {
 tg_status tg_probe_open(tg_context *ctx, tg_model *model, size_t n_tokens, tg_probe **out) {
     *out = NULL;
     TG_TRY(tg_weights_want_floats(model, "probe"));
+    TG_TRY(tg_all_rows_want_writer(ctx, model, "probe"));
     const int32_t T = model->layout.config.ctx;
     if (n_tokens < 1 || n_tokens > (size_t)T)
         return tg_fail(&ctx->err, TG_E_ARG, "probe: tokens: want 1..%d, have %zu", (int)T,

@@ -38,7 +38,7 @@ static bool is_float(const tg_gguf_tensor *t) {
 static tg_status want_floats(const tg_floats *f) {
     tg_ctx *err = &f->ctx->err;
     const char *family = f->table.config.family;
-    if (!tg_family_find(family)->fresh)
+    if (!tg_family_trains(tg_family_find(family)))
         return tg_fail(err, TG_E_UNSUPPORTED,
                        "%s: training: want a family that can be trained, have %s", f->file.path,
                        family);

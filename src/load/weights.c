@@ -45,6 +45,10 @@ static tg_status take_flat(tg_model *m, const tg_model_config *config) {
     m->format = "new";
     m->dtype = "f32";
     m->metadata = m->keys ? &m->keys->g : NULL;
+    const bool writes = tg_family_of(config)->graph;
+    if (m->metadata && !writes)
+        TG_TRY(tg_embed_rules_read(m->metadata, config->family, &m->table.embed));
+    m->table.embed.only = !writes;
     TG_TRY(tg_layout_make(&ctx->err, &m->arena, config, &m->layout));
     m->n_params = tg_config_params(config);
     m->weight_bytes = (uint64_t)m->layout.n_elems * sizeof(float);

@@ -267,10 +267,11 @@ static tg_status check_rope_base(tg_ctx *ctx, const char *where, const tg_model_
 }
 
 /* What a family makes of sizes that nobody gave. A configuration that was completed before, such as
- * a file's, has a factor of positions, and is its family's own: its head may be untied. */
+ * a file's, has a factor of positions, and is its family's own: its head may be untied, and it may
+ * be of a family that nobody makes fresh ones of. */
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
-    if (!f || !f->fresh) {
+    if (!f || !(f->fresh || (tg_family_trains(f) && c->rope_factor > 0))) {
         char known[160] = "";
         for (size_t i = 0; tg_family_at(i); i++)
             tg_str_append(known, sizeof known, " %s", tg_family_at(i));

@@ -182,6 +182,11 @@ typedef struct tg_family {
 
 extern const tg_family *const tg_families[];
 extern const size_t tg_n_families;
+/* Whether float weights of it can be trained: the modules for the web lack the gradient of
+ * encoders' attention. */
+static inline bool tg_family_trains(const tg_family *f) {
+    return f->fresh || (f->encode && TG_OP_attention_spans_grad != TG_OP_COUNT);
+}
 /* NULL if there is none; that of NULL is TG_META_OWN. */
 const tg_family *tg_family_find(const char *name);
 const tg_family *tg_family_of(const tg_model_config *c);

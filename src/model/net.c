@@ -300,8 +300,23 @@ tg_net tg_net_of(tg_graph *g, const tg_layout *layout) {
                       .layer = -1 };
 }
 
-tg_value *tg_net_logits(tg_net *n, tg_value *tokens) {
+static void begin(tg_net *n) {
     n->layer = -1;
     memset(n->turn, 0, sizeof n->turn);
+}
+
+tg_value *tg_net_logits(tg_net *n, tg_value *tokens) {
+    begin(n);
     return tg_family_of(n->config)->graph(n, tokens);
+}
+
+tg_value *tg_net_masked_logits(tg_net *n, const tg_net_texts *texts) {
+    begin(n);
+    n->texts = texts;
+    n->answers = TG_ANSWER_HIDDEN_STATES;
+    tg_value *x = tg_family_of(n->config)->encode(n);
+    n->layer = -1;
+    x = tg_net_linear(n, x, "token_embd", TG_READ_PLAIN);
+    tg_graph_scope(n->g, "%s", "");
+    return x;
 }

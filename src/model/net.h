@@ -8,7 +8,7 @@
  *                  weights are floats of one array      states of their own, packed
  *   sequences      training, evaluation, probes         -
  *   with caches    writing from a trained model         writing from a file's
- *   texts          -                                    embedding by an encoder
+ *   texts          training of an encoder               embedding by an encoder
  *
  * Sequences are rows [B,T,..]; with caches rows are dynamic, [T,..], and each brings its sequence
  * and its position, as do rows of texts, which see their text both ways. Errors are sticky in the
@@ -58,6 +58,9 @@ tg_net tg_net_of(tg_graph *g, const tg_layout *layout);
 
 /* The whole model: tg_family.graph with the net at its beginning. */
 tg_value *tg_net_logits(tg_net *n, tg_value *tokens);
+
+/* What an encoder says of the masked tokens of texts: logits [T,V] of each token, by the table. */
+tg_value *tg_net_masked_logits(tg_net *n, const tg_net_texts *texts);
 
 /* x [.., C] of tokens, times the configuration's embed_scale. */
 tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role);

@@ -26,6 +26,7 @@ typedef struct evaluator {
     tg_train_plans *plans; /* eval is placed and bound; or NULL: */
     tg_eval_pieces *pieces;
     tg_windows *windows;
+    const tg_train_options *o;
     size_t batch, T; /* rows of the plan, and their tokens */
     tg_cancel_fn cancel;
     void *cancel_user;
@@ -40,6 +41,7 @@ static evaluator of_trainer(tg_trainer *t) {
                          .config = &t->model->layout.config,
                          .plans = &t->plans,
                          .windows = &t->windows,
+                         .o = &t->o,
                          .batch = (size_t)t->o.batch,
                          .T = (size_t)t->o.row_tokens,
                          .cancel = t->cancel,
@@ -110,6 +112,7 @@ static tg_status fill(const evaluator *v, tg_eval_state *e) {
     for (size_t row = 0; row < e->in_batch; row++)
         TG_TRY(tg_windows_row(v->windows, window_at(e, e->next + row), e->whole, T,
                               tokens + row * T, targets + row * T));
+    if (TG_TRAIN_MASKS) tg_train_put_texts(&v->plans->eval, &v->plans->eval_texts, v->o);
     return TG_OK;
 }
 
@@ -274,6 +277,7 @@ static evaluator of_model(tg_model_evaluating *e) {
                          .plans = &e->plans,
                          .pieces = e->in_pieces ? &e->pieces : NULL,
                          .windows = &e->windows,
+                         .o = &e->o,
                          .batch = (size_t)e->o.batch,
                          .T = predicted_of_window(e),
                          .generation = &e->generation,

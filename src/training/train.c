@@ -145,6 +145,7 @@ static tg_status check_windows(tg_trainer *t) {
     }
     TG_TRY(tg_windows_want(w, T));
     if (tg_windows_count(w, T, false) == 0) t->split.val = 0;
+    if (w->masked) return TG_OK; /* what is found in gaps measures no bytes around them */
     t->token_bytes = tg_windows_token_bytes(w, false);
     t->val_token_bytes = tg_windows_token_bytes(w, true);
     return TG_OK;
@@ -265,6 +266,7 @@ tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro, tg_scalars *
         TG_TRY(tg_windows_train_row(&t->windows, t->o.seed, first + row, T, tokens + row * T,
                                     targets + row * T));
     }
+    if (TG_TRAIN_MASKS) tg_train_put_texts(&t->plans.grad, &t->plans.texts, &t->o);
     return TG_OK;
 }
 

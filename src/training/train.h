@@ -50,6 +50,7 @@ typedef struct tg_train_plans {
     tg_plan grad, update, eval;
     tg_value *tokens, *targets;           /* of grad */
     tg_value *eval_tokens, *eval_targets; /* of eval */
+    tg_net_texts texts, eval_texts;       /* of encoders: each row is a text */
     tg_value *logits, *lse;               /* outputs of eval */
     tg_value *stats;                      /* output of update: norm, coefficient, ok, loss */
     tg_value *scaling;                    /* output of update, of op loss_scale; NULL: not in f16 */
@@ -63,6 +64,8 @@ tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const t
 tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_layout *layout,
                                     const tg_train_options *o, tg_train_plans *out);
 void tg_train_plans_free(tg_train_plans *p);
+/* Where the texts of an encoder lie, into the inputs of a plan; of other families nothing. */
+void tg_train_put_texts(tg_plan *plan, const tg_net_texts *texts, const tg_train_options *o);
 
 typedef enum tg_train_phase {
     TG_PHASE_IDLE,

@@ -28,6 +28,47 @@ static tg_value *ids(tg_graph *g, const tg_train_options *o, const char *name) {
     return tg_input(g, name, tg_type_2d(TG_I32, (size_t)o->batch, (size_t)o->row_tokens));
 }
 
+/* Rows of an encoder are texts that lie one behind the other. */
+static tg_value *text_ids(tg_graph *g, const tg_train_options *o, const char *name) {
+    return tg_input(g, name, tg_type_1d(TG_I32, (size_t)o->batch * (size_t)o->row_tokens));
+}
+
+static bool is_masked(const tg_net *net) {
+    return TG_TRAIN_MASKS && tg_family_of(net->config)->encode;
+}
+
+/* What a plan of tokens reads. */
+static void make_inputs(const tg_net *net, const tg_train_options *o, tg_value **tokens,
+                        tg_value **targets, tg_net_texts *texts) {
+    tg_graph *g = net->g;
+    const bool masked = is_masked(net);
+    *tokens = masked ? text_ids(g, o, "tokens") : ids(g, o, "tokens");
+    *targets = masked ? text_ids(g, o, "targets") : ids(g, o, "targets");
+    if (!masked) return;
+    const size_t rows = (size_t)o->batch * (size_t)o->row_tokens;
+    *texts = (tg_net_texts) { .tokens = *tokens,
+                              .positions = text_ids(g, o, "positions"),
+                              .kinds = text_ids(g, o, "kinds"),
+                              .spans = tg_input(g, "spans", tg_type_2d(TG_I32, rows, 2)) };
+}
+
+static tg_value *predict(tg_net *net, tg_value *tokens, const tg_net_texts *texts) {
+    return is_masked(net) ? tg_net_masked_logits(net, texts) : tg_net_logits(net, tokens);
+}
+
+void tg_train_put_texts(tg_plan *plan, const tg_net_texts *texts, const tg_train_options *o) {
+    if (!texts->tokens) return;
+    const int32_t T = o->row_tokens, rows = o->batch * T;
+    int32_t *positions = tg_plan_data(plan, texts->positions);
+    int32_t *kinds = tg_plan_data(plan, texts->kinds), *spans = tg_plan_data(plan, texts->spans);
+    for (int32_t i = 0; i < rows; i++) {
+        if (positions) positions[i] = i % T;
+        if (kinds) kinds[i] = 0;
+        spans[2 * i] = i / T * T;
+        spans[2 * i + 1] = i / T * T + T;
+    }
+}
+
 /* Every parameter's gradient is added into its place in the flat array. */
 static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weights,
                                  tg_value *grads, tg_value *loss, tg_value **wrt, tg_value **dwrt) {
@@ -55,10 +96,9 @@ static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_trai
     net.dropout = (float)o->dropout;
     tg_value *grads = flat(g, l, "grads");
     tg_value *total = tg_state(g, "loss", tg_type_scalar(TG_F32));
-    p->tokens = ids(g, o, "tokens");
-    p->targets = ids(g, o, "targets");
+    make_inputs(&net, o, &p->tokens, &p->targets, &p->texts);
     g->scaling = scaling_of(g);
-    tg_value *logits = tg_net_logits(&net, p->tokens);
+    tg_value *logits = predict(&net, p->tokens, &p->texts);
     tg_graph_scope(g, "loss");
     tg_value *loss = tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
     tg_graph_scope(g, "%s", "");
@@ -212,9 +252,8 @@ static tg_status build_update(tg_train_plans *p, const tg_layout *l, const tg_tr
 static tg_status build_eval(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
     tg_graph *g = &p->eval_graph;
     tg_net net = tg_net_of(g, l);
-    p->eval_tokens = ids(g, o, "tokens");
-    p->eval_targets = ids(g, o, "targets");
-    p->logits = tg_net_logits(&net, p->eval_tokens);
+    make_inputs(&net, o, &p->eval_tokens, &p->eval_targets, &p->eval_texts);
+    p->logits = predict(&net, p->eval_tokens, &p->eval_texts);
     p->lse = tg_out(tg_cross_entropy(g, p->logits, p->eval_targets, 1), 1);
     if (g->status == TG_OK) {
         tg_output(g, p->logits, "logits");

@@ -279,7 +279,7 @@ static void wrong_tensors(void **state) {
         { "llama", 64, 256, "want the 20 tensors of the family llama, have 24" },
         { "gpt2", 64, 256, "tensors of the family gpt2, have 24" },
         { "qwen9", 64, 256, "have qwen9" },
-        { "bert", 64, 256, "have bert" },
+        { "bert", 64, 256, "tensors of the family bert, have 24" },
         { "qwen3", 64, 10, "tensor token_embd.weight: want [10,24], have [256,24]" },
         { "qwen3", 64, 0, "vocab: want 1..67108864, have 0" },
     };

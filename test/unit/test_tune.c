@@ -252,7 +252,7 @@ static void test_refusals(void **state) {
     refused(ctx, "test/golden/lm/mlx4", "training wants f32, f16 or bf16, have mlx4");
     refused(ctx, "test/golden/lm/falcon_norm",
             "tensor blk.0.ssm_norm.weight: training wants models of falcon-h1 without it");
-    refused(ctx, "test/golden/lm/bert.zip", "want a family that can be trained, have bert");
+    refused(ctx, "test/golden/lm/rank_bert.zip", "training wants models of bert without it");
     tg_model *m, *packed;
     tg_trainer *t;
     tg_text *text = first_bytes(ctx, TEXT_BYTES);

@@ -24,7 +24,7 @@ import numpy as np
 
 from spec import PRESETS, manifest
 
-INIT, BATCH = 1, 2
+INIT, BATCH, MASK = 1, 2, 6
 
 ROUNDS = 10
 MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)

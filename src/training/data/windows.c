@@ -10,6 +10,9 @@
 /* A piece of a text that becomes ids at once; longer ones where no border is found in it. */
 enum { PIECE_BYTES = 256 << 10 };
 
+/* Written so that modules, which lack masked.c, ask for nothing of it. */
+static bool is_masked(const tg_windows *w) { return TG_TRAIN_MASKS && w->masked; }
+
 tg_status tg_windows_want_rows(tg_ctx *err, const tg_text *text, const tg_tok *tok, size_t V) {
     if (tg_tok_count(tok) <= V) return TG_OK;
     return tg_fail(err, TG_E_DATA,
@@ -61,9 +64,15 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     w->n_val_rows = text->n_val_rows;
     if (text->rows_split)
         w->rows_train = text->rows_split(text->rows_user, val_fraction, &w->n_val_rows);
+    w->masked = TG_TRAIN_MASKS && tg_family_of(&model->layout.config)->encode;
+    if (is_masked(w) && text->rows_split)
+        return tg_fail(&text->ctx->err, TG_E_UNSUPPORTED,
+                       "%s: conversations want a model that writes text, have a \"%s\"", text->name,
+                       model->layout.config.family);
     if (text->train_row) return TG_OK;
     TG_TRY(tg_windows_want_rows(&text->ctx->err, text, tok, V));
     TG_TRY(make_parts(w));
+    if (is_masked(w)) TG_TRY(tg_masking_of(&text->ctx->err, text->name, tok, V, &w->masking));
     if (bytes) {
         for (size_t k = 0; k < w->n_parts; k++) split_part(w, k, w->part[k].end);
         w->n = (size_t)text->n_bytes;
@@ -71,7 +80,7 @@ tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
     }
     w->tok = tok;
     w->wide = V > UINT16_MAX + 1;
-    if (tg_tok_adds_bos(tok)) w->begins = tg_tok_bos(tok);
+    if (tg_tok_adds_bos(tok) && !is_masked(w)) w->begins = tg_tok_bos(tok);
     return TG_OK;
 }
 
@@ -183,6 +192,11 @@ static uint64_t tiles(const tg_windows *w, uint64_t n, size_t T) {
 tg_status tg_windows_want(const tg_windows *w, size_t T) {
     const tg_text *t = w->text;
     char which[48] = "";
+    if (is_masked(w) && tg_masking_room(&w->masking, T) == 0)
+        return tg_fail(&t->ctx->err, TG_E_RANGE,
+                       "%s: row_tokens: want room for a token between those around a text, have "
+                       "%zu",
+                       t->name, T);
     for (size_t k = 0; k < w->n_parts; k++) {
         const tg_stretch *p = &w->part[k];
         const bool trains = k < w->n_train_parts;
@@ -231,6 +245,15 @@ static tg_status read_window(const tg_windows *w, uint64_t start, size_t T, int3
     return TG_OK;
 }
 
+/* The row of an encoder at a token. */
+static void read_masked(const tg_windows *w, uint64_t start, uint64_t seed, uint64_t index,
+                        size_t T, int32_t *inputs, int32_t *targets) {
+    const size_t n = tg_masking_room(&w->masking, T);
+    TG_ASSERT(start <= w->n && n <= w->n - start);
+    for (size_t i = 0; i < n; i++) inputs[i] = id_at(w, start + i);
+    tg_masking_row(&w->masking, seed, index, T, inputs, targets);
+}
+
 /* Window i of the n tokens at `first`; if they end before it does, no token is the target of what
  * is behind them. */
 static tg_status read_rest(const tg_windows *w, uint64_t i, uint64_t n, uint64_t first, size_t T,
@@ -249,7 +272,10 @@ tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, si
     w->text->rows_seed = seed;
     if (w->text->train_row) return ask(w, w->text->train_row, sample, T, inputs, targets);
     const tg_stretch *p = draw_part(w, seed, sample);
-    return read_window(w, p->first + tg_batch_start(seed, sample, p->train, T), T, inputs, targets);
+    const uint64_t start = p->first + tg_batch_start(seed, sample, p->train, T);
+    if (!is_masked(w)) return read_window(w, start, T, inputs, targets);
+    read_masked(w, start, seed, sample, T, inputs, targets);
+    return TG_OK;
 }
 
 uint64_t tg_windows_count(const tg_windows *w, size_t T, bool whole) {
@@ -263,9 +289,18 @@ uint64_t tg_windows_count(const tg_windows *w, size_t T, bool whole) {
 tg_status tg_windows_row(tg_windows *w, uint64_t i, bool whole, size_t T, int32_t *inputs,
                          int32_t *targets) {
     if (w->text->train_row) return ask(w, w->text->val_row, i, T, inputs, targets);
+    if (is_masked(w) && whole) {
+        read_masked(w, i * T, 0, i, T, inputs, targets);
+        return TG_OK;
+    }
     if (whole) return read_rest(w, i, w->n, 0, T, inputs, targets);
     const tg_stretch *p = w->part;
+    const uint64_t index = i;
     for (uint64_t n; i >= (n = tiles(w, p->val, T)) && p + 1 < w->part + w->n_parts; p++) i -= n;
+    if (is_masked(w)) {
+        read_masked(w, p->first + p->train + i * T, 0, index, T, inputs, targets);
+        return TG_OK;
+    }
     return read_rest(w, i, p->val, p->first + p->train, T, inputs, targets);
 }
 

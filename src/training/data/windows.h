@@ -21,6 +21,9 @@
  * left behind the last whole window is too short for a row of a batch: it is left out, but where
  * `rest` is set; there it is a window of its own, whose other targets are TG_NO_TARGET.
  *
+ * Rows of an encoder (masked.h) begin at such windows, too; what they predict lies within them, and
+ * the tokens around a text take the place of its last ones.
+ *
  * Rows of the caller's own (tg_text_of_rows) come from its functions, by their numbers: training
  * has no end, and number i validates.
  */
@@ -28,6 +31,7 @@
 #define TG_TRAINING_WINDOWS_H
 
 #include "load/weights.h"
+#include "training/data/masked.h"
 #include "training/data/text.h"
 
 /* A part in tokens: [first, first + train) are trained on, `val` behind them validate. */
@@ -48,8 +52,10 @@ typedef struct tg_windows {
     size_t n_parts, n_train_parts;   /* the last one is held back if they differ */
     bool mixed;                      /* as the text was when this began */
     bool rest;                       /* windows that validate may be shorter: false at first */
-    tg_split split;                  /* the sums of all parts */
-    void *ids;                       /* u16 or u32 [room], n of them are there */
+    bool masked;                     /* rows are an encoder's, by: */
+    tg_masking masking;
+    tg_split split; /* the sums of all parts */
+    void *ids;      /* u16 or u32 [room], n of them are there */
     bool wide;
     size_t n, room;
     uint64_t done;   /* bytes of the text that have become ids */
@@ -61,14 +67,16 @@ typedef struct tg_windows {
 
 /* E_DATA: the tokenizer has tokens that a model of V rows lacks. */
 tg_status tg_windows_want_rows(tg_ctx *err, const tg_text *text, const tg_tok *tok, size_t V);
-/* Model and text are borrowed. E_DATA: as of tg_windows_want_rows. */
+/* Model and text are borrowed. E_DATA: as of tg_windows_want_rows; E_UNSUPPORTED: as of
+ * tg_masking_of, or conversations for an encoder. */
 tg_status tg_windows_begin(tg_windows *w, const tg_model *model, tg_text *text,
                            double val_fraction);
 /* TG_PENDING until all tokens are there. */
 tg_status tg_windows_go_on(tg_windows *w, double deadline_ms);
 void tg_windows_deinit(tg_windows *w); /* also of one that is all zeros */
 
-/* E_DATA: a part that is trained on, or one that is held back, has no window of T tokens. */
+/* E_DATA: a part that is trained on, or one that is held back, has no window of T tokens; E_RANGE:
+ * nothing of a text fits into an encoder's row. */
 tg_status tg_windows_want(const tg_windows *w, size_t T);
 /* Row `sample` of the batches of a seed (tg_batch_start), inputs [T] and targets [T]. */
 tg_status tg_windows_train_row(tg_windows *w, uint64_t seed, uint64_t sample, size_t T,
