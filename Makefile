@@ -236,9 +236,10 @@ WASM         := $(BUILD)/wasm
 # Ops, families and types (of grids: types.def) that are native alone: a module has no room for them,
 # or (loss_scale) no use.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached attention_spans_grad
-WASM_LACKS_FAMILIES := qwen35 nemotron_h
-WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/model/families/qwen35.c src/model/families/nemotron_h.c src/dtype/blocks_grid.c \
+WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached attention_spans_grad columns times
+WASM_LACKS_FAMILIES := qwen35 nemotron_h gemma4
+WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/ops/columns/% src/model/families/qwen35.c src/model/families/nemotron_h.c \
+                       src/model/families/gemma4.c src/dtype/blocks_grid.c \
                        src/ops/attention_spans/attention_spans_grad%
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \

@@ -202,6 +202,12 @@ typedef struct tg_model_config {
     int32_t experts;       /* E, of an MLP that is routed, each of the width mlp; 0: the family's */
     int32_t experts_used;  /* k, of those that each token goes through; 0: the family's */
     int32_t experts_weigh; /* one of TG_EXPERTS_..; 0: the family's */
+    int32_t kv_shared;  /* of the last so many layers, none has keys and values: each reads those of
+                           the last layer of its kind that has */
+    int32_t mlp_shared; /* M of these layers; 0: that of the others */
+    int32_t window_head_size; /* D of layers with a window; 0: that of the others */
+    int32_t layer_inputs; /* P, of what each layer takes in from a second table of tokens, of L*P
+                             columns; 0: the family's */
 } tg_model_config;
 
 /* How what the chosen experts give is weighted. */

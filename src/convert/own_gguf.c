@@ -319,6 +319,22 @@ static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_t
                       (const float *)(const void *)factors->elements, place, &all[(*n)++]);
 }
 
+/* Of a fresh model a part of whose heads turns within the whole one: what a file of GGUF has it by.
+ * *out stays where there is no such part. */
+static tg_status make_factors(tg_gguf *g, const tg_model_config *c, const tg_gguf_value **out) {
+    if (!tg_family_of(c)->proportional || c->rope_size == 0 || *out) return TG_OK;
+    const size_t n = (size_t)c->head_size / 2;
+    tg_gguf_value *v = tg_arena_alloc(&g->arena, sizeof *v);
+    float *factors = tg_arena_array(&g->arena, n, sizeof *factors);
+    if (!v || !factors) return tg_fail_memory(g->ctx, "frequencies", n * sizeof *factors);
+    for (size_t i = 0; i < n; i++) factors[i] = i < (size_t)c->rope_size / 2 ? 1 : 1e30F;
+    *v = (tg_gguf_value) { .key = tg_gguf_factors[TG_FACTORS_LLAMA3],
+                           .count = n,
+                           .elements = (const uint8_t *)factors };
+    *out = v;
+    return TG_OK;
+}
+
 /* Files of the byte GPT do not state what it has by definition, and GGUF must: so its sizes are
  * completed. */
 static tg_status fill(tg_own_run *run, tg_gguf *g, bool metadata_alone) {
@@ -333,6 +349,7 @@ static tg_status fill(tg_own_run *run, tg_gguf *g, bool metadata_alone) {
         TG_TRY((is_renamed(f) ? add_tensors : add_as_they_are)(run, g, &tensors, &n_tensors));
     TG_TRY(f->keys ? put_keys(f, g, &c, &values, &n_values, factors)
                    : put_bytes(g, &c, &values, &n_values));
+    TG_TRY(make_factors(g, &c, &factors[TG_FACTORS_LLAMA3]));
     for (size_t i = 0; i < TG_FACTORS; i++)
         if (!metadata_alone && factors[i]) TG_TRY(add_factors(g, factors[i], &tensors, &n_tensors));
     return tg_gguf_set_tables(g, values, n_values, tensors, n_tensors);

@@ -356,8 +356,9 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
     const int32_t layers = s->model->layout.config.layers;
     for (int32_t i = 0; i < s->d->cache.n_layers; i++) {
         const tg_layer_state *l = &s->d->cache.layers[i];
-        const size_t size =
-            l->dtype == TG_F32 ? l->row_elems : (size_t)s->model->layout.config.head_size;
+        const size_t size = l->dtype == TG_F32
+                                ? l->row_elems
+                                : (size_t)tg_layer_head_size(&s->model->layout.config, i);
         for (size_t h = 0; h < l->heads; h++) {
             const uint8_t *row = l->keeps == TG_KEEPS_STATES
                                      ? tg_cache_state(&s->d->cache, i, s->sequence, 0)

@@ -4,6 +4,7 @@
  *
  *   rope.0 .. rope.2  [R/2] frequencies of rotary positions, by the number of their table
  *   no_shift          [C] zeros, of layer norms without a shift
+ *   no_gain.D         [D] ones, of norms of values, by the sizes of heads that layers have
  *   ..biases          biases of one product side by side, where their matrices are states of their
  *                     own; in a flat array they lie so already (model/layout.h)
  *   cls..             the head of a reranker as floats, for engine/rank.c; no graph reads it
@@ -53,10 +54,11 @@ static const char *factors_of(const tg_model_config *c, int table) {
 
 static tg_status add_frequencies(tg_model *m) {
     const tg_model_config *c = &m->layout.config;
-    const size_t half = tg_config_turned(c) / 2;
-    float *factors = tg_arena_array(&m->arena, half + 1, sizeof *factors), *freq = NULL;
-    if (!factors) return tg_fail_memory(&m->ctx->err, "frequencies", half * sizeof *factors);
+    const size_t most = tg_config_turned(c, TG_FREQ_ALL) / 2;
+    float *factors = tg_arena_array(&m->arena, most + 1, sizeof *factors), *freq = NULL;
+    if (!factors) return tg_fail_memory(&m->ctx->err, "frequencies", most * sizeof *factors);
     for (int table = 0; table < TG_FREQ_TABLES; table++) {
+        const size_t half = tg_config_turned(c, table) / 2;
         char name[32];
         bool there = false;
         const char *tensor = factors_of(c, table);
@@ -114,9 +116,24 @@ const tg_vector *tg_weights_vector(const tg_model *m, const char *name) {
     return NULL;
 }
 
+/* Values have a norm in families of layers that differ. */
+static tg_status add_gains(tg_model *m) {
+    const tg_model_config *c = &m->layout.config;
+    const int32_t sizes[] = { c->head_size, c->window_head_size };
+    for (int k = 0; k < 2 && tg_family_of(c)->by_layer; k++) {
+        char name[32];
+        float *ones = NULL;
+        snprintf(name, sizeof name, TG_NO_GAIN_NAME, (int)sizes[k]);
+        if (sizes[k] == 0 || tg_weights_vector(m, name)) continue;
+        TG_TRY(add(m, name, (size_t)sizes[k], &ones));
+        for (int32_t i = 0; i < sizes[k]; i++) ones[i] = 1;
+    }
+    return TG_OK;
+}
+
 tg_status tg_weights_make_vectors(tg_model *m) {
     const tg_model_config *c = &m->layout.config;
-    const size_t most = TG_FREQ_TABLES + 1 + TG_RANK_TENSORS + 3 * (size_t)c->layers;
+    const size_t most = TG_FREQ_TABLES + 3 + TG_RANK_TENSORS + 3 * (size_t)c->layers;
     float *zeros = NULL;
     m->vectors = tg_arena_array(&m->arena, most, sizeof *m->vectors);
     if (!m->vectors)
@@ -126,6 +143,7 @@ tg_status tg_weights_make_vectors(tg_model *m) {
         TG_TRY(add(m, TG_NO_SHIFT_NAME, (size_t)c->width, &zeros));
         memset(zeros, 0, (size_t)c->width * sizeof *zeros);
     }
+    TG_TRY(add_gains(m));
     TG_TRY(add_head(m));
     for (int layer = 0; layer < c->layers; layer++) {
         TG_TRY(add_biases(m, "attn_qkv", layer));

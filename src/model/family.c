@@ -80,6 +80,7 @@ bool tg_want_is_in(const tg_want *want, const tg_model_config *c, int layer) {
                                           TG_WANT_IN_MAMBA2 | TG_WANT_IN_DELTA | TG_WANT_IN_MLP);
     const tg_layer_kind kind = tg_layer_kind_of(c, layer);
     if (layer == 0 && (want->flags & TG_WANT_NOT_FIRST)) return false;
+    if ((want->flags & TG_WANT_OWN_KEYS) && tg_shares_keys(c, layer)) return false;
     const unsigned own = kind == TG_LAYER_CONV     ? TG_WANT_IN_CONV
                          : kind == TG_LAYER_MAMBA2 ? TG_WANT_IN_MAMBA2
                          : kind == TG_LAYER_DELTA  ? TG_WANT_IN_DELTA
@@ -98,32 +99,36 @@ bool tg_want_is_made(const tg_want *want, const tg_model_config *c) {
 
 /* One side of a tensor. All cases are within 32 bits for a configuration that check() has
  * passed, so they are on a 32-bit machine, too. */
-size_t tg_size_of(const tg_model_config *c, tg_size size) {
+size_t tg_size_of(const tg_model_config *c, tg_size size, int layer) {
     switch (size) {
     case TG_SIZE_WIDTH: return (size_t)c->width;
-    case TG_SIZE_MLP: return (size_t)c->mlp;
+    case TG_SIZE_MLP: return (size_t)tg_layer_mlp(c, layer);
     case TG_SIZE_VOCAB: return (size_t)c->vocab;
-    case TG_SIZE_HEAD: return (size_t)c->head_size;
-    case TG_SIZE_QUERIES: return (size_t)c->heads * (size_t)c->head_size;
-    case TG_SIZE_KEYS: return (size_t)c->kv_heads * (size_t)c->head_size;
-    case TG_SIZE_QKV: return tg_size_of(c, TG_SIZE_QUERIES) + 2 * tg_size_of(c, TG_SIZE_KEYS);
-    case TG_SIZE_GATE_UP: return 2 * tg_size_of(c, TG_SIZE_MLP);
+    case TG_SIZE_HEAD: return (size_t)tg_layer_head_size(c, layer);
+    case TG_SIZE_QUERIES: return (size_t)c->heads * tg_size_of(c, TG_SIZE_HEAD, layer);
+    case TG_SIZE_KEYS: return (size_t)c->kv_heads * tg_size_of(c, TG_SIZE_HEAD, layer);
+    case TG_SIZE_QKV:
+        return tg_size_of(c, TG_SIZE_QUERIES, layer) + 2 * tg_size_of(c, TG_SIZE_KEYS, layer);
+    case TG_SIZE_GATE_UP: return 2 * tg_size_of(c, TG_SIZE_MLP, layer);
     case TG_SIZE_CTX: return (size_t)c->ctx;
     case TG_SIZE_TWO: return 2;
-    case TG_SIZE_CONV_IN: return 3 * tg_size_of(c, TG_SIZE_WIDTH);
+    case TG_SIZE_CONV_IN: return 3 * tg_size_of(c, TG_SIZE_WIDTH, layer);
     case TG_SIZE_TAPS: return (size_t)c->conv_taps;
     case TG_SIZE_SSM_INNER: return (size_t)c->ssm_heads * (size_t)c->ssm_head_size;
     case TG_SIZE_SSM_HEADS: return (size_t)c->ssm_heads;
     case TG_SIZE_DELTA_HEAD: return (size_t)c->ssm_head_size;
-    case TG_SIZE_GATED_QUERIES: return 2 * tg_size_of(c, TG_SIZE_QUERIES);
+    case TG_SIZE_GATED_QUERIES: return 2 * tg_size_of(c, TG_SIZE_QUERIES, layer);
     case TG_SIZE_SSM_CONV:
-        return tg_size_of(c, TG_SIZE_SSM_INNER) + 2 * (size_t)c->ssm_groups * (size_t)c->ssm_state;
+        return tg_size_of(c, TG_SIZE_SSM_INNER, layer) +
+               2 * (size_t)c->ssm_groups * (size_t)c->ssm_state;
     case TG_SIZE_SSM_IN:
-        return tg_size_of(c, TG_SIZE_SSM_INNER) + tg_size_of(c, TG_SIZE_SSM_CONV) +
+        return tg_size_of(c, TG_SIZE_SSM_INNER, layer) + tg_size_of(c, TG_SIZE_SSM_CONV, layer) +
                (size_t)c->ssm_heads;
     case TG_SIZE_EXPERTS: return (size_t)c->experts;
     case TG_SIZE_EXPERTS_MLP: return (size_t)c->experts * (size_t)c->mlp;
     case TG_SIZE_EXPERTS_WIDTH: return (size_t)c->experts * (size_t)c->width;
+    case TG_SIZE_LAYER_INPUTS: return (size_t)c->layer_inputs;
+    case TG_SIZE_ALL_INPUTS: return (size_t)c->layers * (size_t)c->layer_inputs;
     case TG_SIZE_ANY:
     case TG_SIZE_ONE: break;
     }
@@ -162,6 +167,29 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
     if (!ssm || c->ssm_heads % c->ssm_groups == 0) return TG_OK;
     return tg_fail(ctx, TG_E_RANGE, "%s: ssm_groups: want some that divide %d heads, have %d",
                    where, (int)c->ssm_heads, (int)c->ssm_groups);
+}
+
+/* Layers that share, and sizes of some layers, in families that have them. The first layer of each
+ * kind has keys of its own, which others read. */
+tg_status tg_config_check_layers(tg_ctx *ctx, const char *where, const tg_model_config *c) {
+    const bool some = tg_family_of(c)->by_layer;
+    const int32_t own = c->layers - c->kv_shared;
+    bool all = c->kv_shared == 0, windowed = c->kv_shared == 0;
+    TG_TRY(want_size(ctx, where, "kv_shared", c->kv_shared, 0, some ? c->layers - 1 : 0));
+    TG_TRY(want_size(ctx, where, "mlp_shared", c->mlp_shared, 0,
+                     some && c->kv_shared > 0 ? 262144 : 0));
+    TG_TRY(want_size(ctx, where, "window_head_size", c->window_head_size, 0, some ? 1024 : 0));
+    TG_TRY(want_size(ctx, where, "layer_inputs", c->layer_inputs, some, some ? 4096 : 0));
+    for (int32_t i = 0; i < own; i++) *(tg_windowed(c, i) ? &windowed : &all) = true;
+    for (int32_t i = own; i < c->layers; i++)
+        if (!(tg_windowed(c, i) ? windowed : all))
+            return tg_fail(ctx, TG_E_UNSUPPORTED,
+                           "%s: kv_shared: want layers with and without a window among the first "
+                           "%d, whose keys others read, have none like layer %d",
+                           where, (int)own, (int)i);
+    if (c->window_head_size % 2 == 0) return TG_OK;
+    return tg_fail(ctx, TG_E_RANGE, "%s: window_head_size: want an even one, have %d", where,
+                   (int)c->window_head_size);
 }
 
 /* Experts of families whose MLPs are routed; 0 in all others. */
@@ -222,6 +250,7 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
         return tg_fail(ctx, TG_E_UNSUPPORTED, "%s: window: want a family that has windows, have %s",
                        where, c->family);
     TG_TRY(check_more(ctx, where, c));
+    TG_TRY(tg_config_check_layers(ctx, where, c));
     if (!(c->eps > 0 && c->eps < 1 && c->rope_factor > 0 && c->rope_base[0] > 1 &&
           c->rope_base[1] > 1 && c->embed_scale > 0 && c->score_scale > 0))
         return tg_fail(ctx, TG_E_RANGE,
@@ -302,20 +331,16 @@ bool tg_config_same(const tg_model_config *a, const tg_model_config *b) {
     tg_model_config x = *a, y = *b;
     if (tg_config_complete(NULL, "", &x) != TG_OK || tg_config_complete(NULL, "", &y) != TG_OK)
         return false;
-    return memcmp(&x, &y, offsetof(tg_model_config, experts_weigh) + sizeof x.experts_weigh) == 0;
+    return memcmp(&x, &y, offsetof(tg_model_config, layer_inputs) + sizeof x.layer_inputs) == 0;
 }
 
-/* How many a model has of it: one for each layer that it is in, or one. */
-static uint64_t count_of(const tg_want *w, const tg_model_config *c) {
-    uint64_t n = 0;
-    for (int layer = -1; layer < c->layers; layer++) n += tg_want_is_in(w, c, layer);
-    return n;
-}
-
-/* Elements of a want, in one layer; of its experts, those of `used` alone. The experts of a want
- * lie one below the other, so the division is exact. */
+/* Elements of a want, in all layers that it is in, or in the model; of its experts, those of `used`
+ * alone. The experts of a want lie one below the other, so the division is exact. */
 static uint64_t elems_of(const tg_want *w, const tg_model_config *c, bool used) {
-    const uint64_t all = (uint64_t)tg_size_of(c, w->rows) * tg_size_of(c, w->cols);
+    uint64_t all = 0;
+    for (int layer = -1; layer < c->layers; layer++)
+        if (tg_want_is_in(w, c, layer))
+            all += (uint64_t)tg_size_of(c, w->rows, layer) * tg_size_of(c, w->cols, layer);
     return used && (w->flags & TG_WANT_EXPERTS)
                ? all / (uint64_t)c->experts * (uint64_t)c->experts_used
                : all;
@@ -326,8 +351,7 @@ static uint64_t count_params(const tg_model_config *c, bool used) {
     const tg_family *f = tg_family_of(c);
     uint64_t n = 0;
     for (size_t i = 0; f && i < f->n_wants; i++)
-        if (tg_want_is_made(&f->wants[i], c))
-            n += elems_of(&f->wants[i], c, used) * count_of(&f->wants[i], c);
+        if (tg_want_is_made(&f->wants[i], c)) n += elems_of(&f->wants[i], c, used);
     return n;
 }
 
@@ -342,7 +366,7 @@ double tg_config_products(const tg_model_config *c) {
     double n = 0;
     for (size_t i = 0; f && i < f->n_wants; i++)
         if (f->wants[i].rows != TG_SIZE_ONE && tg_want_in_layers(&f->wants[i]))
-            n += (double)elems_of(&f->wants[i], c, true) * (double)count_of(&f->wants[i], c);
+            n += (double)elems_of(&f->wants[i], c, true);
     return n;
 }
 

@@ -38,9 +38,13 @@ typedef enum tg_size {
     TG_SIZE_EXPERTS,
     TG_SIZE_EXPERTS_MLP,   /* experts times the MLP of each */
     TG_SIZE_EXPERTS_WIDTH, /* experts times the width */
+    TG_SIZE_LAYER_INPUTS,  /* of what one layer takes in from a second table */
+    TG_SIZE_ALL_INPUTS,    /* of all layers */
     TG_SIZE_ANY            /* as the file has it; the product that follows wants the same */
 } tg_size;
-size_t tg_size_of(const tg_model_config *c, tg_size size);
+/* In a layer, since some sizes differ from layer to layer; -1: of the model, which has the sizes of
+ * layers that see all and have keys of their own. */
+size_t tg_size_of(const tg_model_config *c, tg_size size, int layer);
 
 enum {
     TG_WANT_OPTIONAL = 1,
@@ -66,7 +70,10 @@ enum {
                                     GGUF have in a third dimension */
     TG_WANT_NOT_FIRST = 1 << 18, /* in all layers but the first */
     TG_WANT_IN_MLP = 1 << 19,    /* in layers that are an MLP alone */
-    TG_WANT_GROUPS = 1 << 20     /* a vector, which GGUF has as a row for each of ssm_groups */
+    TG_WANT_GROUPS = 1 << 20,    /* a vector, which GGUF has as a row for each of ssm_groups */
+    TG_WANT_LOOKED_UP = 1 << 21, /* a table that is never multiplied with */
+    TG_WANT_OWN_KEYS = 1 << 22   /* in layers that have keys and values of their own; files have
+                                    some in others, too, which nobody needs */
 };
 /* Bits of biases that the want hangs on; 0: on none. */
 #define TG_WANT_BIASES(want) ((int32_t)((want)->flags >> 12 & 7))
@@ -162,7 +169,10 @@ typedef struct tg_family {
     bool alone;              /* a layer may be an MLP alone: of a fresh one each second is, and the
                                 number above counts the others */
     bool partial;            /* the first elements of its heads may turn alone */
-    int32_t still_every;     /* of so many layers, the last does not turn; 0: all do */
+    bool proportional;   /* and of layers that see all they do so within the whole head: pairs are
+                            as far apart as in one that turns, by the same frequencies */
+    bool by_layer;       /* keys and values may be shared, and sizes differ by layer */
+    int32_t still_every; /* of so many layers, the last does not turn; 0: all do */
     /* Sizes of a model of this family that follow from the others, where they are 0. */
     void (*complete)(tg_model_config *c);
     /* Of complete ones, in the place of the limits that hold for all others; NULL: those. */
@@ -194,6 +204,8 @@ const tg_family *tg_family_of(const tg_model_config *c);
 /* Fills in what follows from other sizes, and checks all: E_RANGE, E_UNSUPPORTED; the message
  * begins with where. The family's name is a static one afterwards. */
 tg_status tg_config_complete(tg_ctx *ctx, const char *where, tg_model_config *c);
+/* Layers that share keys, and sizes of some layers: of a file, too. */
+tg_status tg_config_check_layers(tg_ctx *ctx, const char *where, const tg_model_config *c);
 /* Are they the same, once both are complete? */
 bool tg_config_same(const tg_model_config *a, const tg_model_config *b);
 /* Of a complete one: all weights; those that take part in one token, of whose experts some do not;
@@ -232,6 +244,19 @@ static inline bool tg_windowed(const tg_model_config *c, int layer) {
     return c->window > 0 && (c->window_every == 0 || number % c->window_every != 0);
 }
 
+/* Does it read the keys and values of an earlier one? */
+static inline bool tg_shares_keys(const tg_model_config *c, int layer) {
+    return layer >= c->layers - c->kv_shared;
+}
+/* Elements of its heads, and the width of its MLP. */
+static inline int32_t tg_layer_head_size(const tg_model_config *c, int layer) {
+    return layer >= 0 && c->window_head_size > 0 && tg_windowed(c, layer) ? c->window_head_size
+                                                                          : c->head_size;
+}
+static inline int32_t tg_layer_mlp(const tg_model_config *c, int layer) {
+    return c->mlp_shared > 0 && tg_shares_keys(c, layer) ? c->mlp_shared : c->mlp;
+}
+
 /* ------------------------------------------------------------------- metadata.c: sizes of a file
  */
 
@@ -259,7 +284,8 @@ tg_status tg_config_read_scaling(const tg_gguf *g, tg_model_config *c);
  * was trained on at first. The first and the last may be divided by factors of a file. */
 enum { TG_FREQ_ALL, TG_FREQ_WINDOW, TG_FREQ_LONG, TG_FREQ_TABLES };
 #define TG_FREQ_NAME "rope.%d"
-size_t tg_config_turned(const tg_model_config *c); /* elements of a head that turn */
+/* Twice as many as a table has: elements of a head that turn. */
+size_t tg_config_turned(const tg_model_config *c, int table);
 void tg_config_freq(const tg_model_config *c, int table, const float *factors, float *out);
 /* Whether tables differ by the length of texts. */
 bool tg_config_longrope(const tg_model_config *c);

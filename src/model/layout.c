@@ -35,13 +35,13 @@ static bool side_by_columns(const tg_want *w) {
     return w->rows == TG_SIZE_ONE || (w->flags & TG_WANT_IN_OUT) != 0;
 }
 
-/* Rows or columns that wants [first, end) of the part of w have. */
-static size_t extent(const builder *b, const tg_want *w, size_t first, size_t end) {
+/* Rows or columns that wants [first, end) of the part of w have in a layer. */
+static size_t extent(const builder *b, const tg_want *w, size_t first, size_t end, int layer) {
     size_t n = 0;
     for (size_t k = first; k < end; k++) {
         const tg_want *other = &b->family->wants[k];
-        if (same_part(w, other))
-            n += tg_size_of(b->config, side_by_columns(w) ? other->cols : other->rows);
+        if (same_part(w, other) && tg_want_is_in(other, b->config, layer))
+            n += tg_size_of(b->config, side_by_columns(w) ? other->cols : other->rows, layer);
     }
     return n;
 }
@@ -49,8 +49,9 @@ static size_t extent(const builder *b, const tg_want *w, size_t first, size_t en
 /* The parameter that want i begins, with room for all tensors of its part. */
 static tg_param *add_param(builder *b, size_t i, int layer) {
     const tg_want *w = &b->family->wants[i];
-    size_t rows = tg_size_of(b->config, w->rows), cols = tg_size_of(b->config, w->cols);
-    *(side_by_columns(w) ? &cols : &rows) += extent(b, w, i + 1, b->family->n_wants);
+    size_t rows = tg_size_of(b->config, w->rows, layer);
+    size_t cols = tg_size_of(b->config, w->cols, layer);
+    *(side_by_columns(w) ? &cols : &rows) += extent(b, w, i + 1, b->family->n_wants, layer);
     tg_param *p = &b->params[b->n_params++];
     *p = (tg_param) { .name = named(b, w->part ? w->part : w->name, layer),
                       .type = w->rows == TG_SIZE_ONE ? tg_type_1d(TG_F32, cols)
@@ -66,7 +67,7 @@ static tg_param *add_param(builder *b, size_t i, int layer) {
 /* Where want i begins in its part: the tensors before it are side by side with it. */
 static size_t offset_in_part(const builder *b, size_t i, const tg_param *p) {
     const tg_want *w = &b->family->wants[i];
-    return extent(b, w, 0, i) * (side_by_columns(w) ? 1 : tg_type_cols(&p->type));
+    return extent(b, w, 0, i, p->layer) * (side_by_columns(w) ? 1 : tg_type_cols(&p->type));
 }
 
 static const tg_param *param_of(builder *b, size_t i, int layer) {
@@ -86,19 +87,21 @@ static void add_tensor(builder *b, size_t i, int layer, size_t ordinal) {
     const bool vector = w->rows == TG_SIZE_ONE;
     const size_t n = strlen(w->name);
     const double std = 0.02;
+    const size_t rows = tg_size_of(b->config, w->rows, layer);
+    const size_t cols = tg_size_of(b->config, w->cols, layer);
     b->tensors[ordinal] = (tg_tensor_spec) {
         .name = named(b, w->name, layer),
         .want = w,
         .n_dims = vector ? 1 : 2,
-        .rows = tg_size_of(b->config, w->rows),
-        .cols = tg_size_of(b->config, w->cols),
+        .rows = rows,
+        .cols = cols,
         .offset_elems = p->offset_elems + offset_in_part(b, i, p),
-        .row_stride_elems = vector ? tg_size_of(b->config, w->cols) : tg_type_cols(&p->type),
+        .row_stride_elems = vector ? cols : tg_type_cols(&p->type),
         .init = !vector                                          ? TG_INIT_NORMAL
                 : n > 5 && strcmp(w->name + n - 5, ".bias") == 0 ? TG_INIT_ZERO
                                                                  : TG_INIT_ONE,
         .init_std = w->flags & TG_WANT_BRANCH ? std / tg_sqrt(2.0 * b->config->layers)
-                    : w->flags & TG_WANT_TAPS ? 1 / tg_sqrt((double)tg_size_of(b->config, w->cols))
+                    : w->flags & TG_WANT_TAPS ? 1 / tg_sqrt((double)cols)
                                               : std,
     };
 }

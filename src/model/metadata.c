@@ -87,11 +87,30 @@ static tg_status read_kv_heads(const tg_gguf *g, tg_model_config *c) {
                    g->path, key, (int)c->heads, (int)c->layers);
 }
 
+/* A list of the widths of all layers' MLPs: that of the first one, which whoever has layers that
+ * differ holds against the others. */
+static tg_status read_mlp_list(const tg_gguf *g, tg_model_config *c) {
+    char key[TG_KEY_BYTES];
+    const tg_gguf_value *v = tg_gguf_find(g, tg_config_key(c, "feed_forward_length", key));
+    const bool whole = v->element == TG_GGUF_I32 || v->element == TG_GGUF_U32;
+    bool fits = whole && v->count == (uint64_t)c->layers;
+    for (int32_t i = 0; fits && i < c->layers; i++) {
+        const uint32_t width = tg_get_u32(v->elements + 4 * i);
+        fits = width > 0 && width <= 262144;
+    }
+    if (!fits)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want 1..262144, or that of each of %d layers",
+                       g->path, key, (int)c->layers);
+    c->mlp = (int32_t)tg_get_u32(v->elements);
+    return TG_OK;
+}
+
 /* The MLP's size: of all layers, or in families whose layers may be one alone of each in a list, 0
  * where the layer is another one. */
 static tg_status read_mlp(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     const tg_gguf_value *v = tg_gguf_find(g, tg_config_key(c, "feed_forward_length", key));
+    if (tg_family_of(c)->by_layer && v && v->type == TG_GGUF_ARRAY) return read_mlp_list(g, c);
     if (!tg_family_of(c)->alone)
         return tg_config_want_int(g, c, "feed_forward_length", 262144, &c->mlp);
     bool fits = v && v->type == TG_GGUF_ARRAY && v->count == (uint64_t)c->layers &&
@@ -315,9 +334,12 @@ tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c) 
 /* ---------------------------------------------------------------------------------- frequencies
  */
 
-/* rope_size 0 is the whole head. */
-size_t tg_config_turned(const tg_model_config *c) {
-    return (size_t)(c->rope_size > 0 ? c->rope_size : c->head_size);
+/* rope_size 0 is the whole head. Where a part turns within the whole one, the rest of its table are
+ * frequencies of 0. */
+size_t tg_config_turned(const tg_model_config *c, int table) {
+    if (table == TG_FREQ_WINDOW && c->window_head_size > 0) return (size_t)c->window_head_size;
+    const bool part = c->rope_size > 0 && !tg_family_of(c)->proportional;
+    return (size_t)(part ? c->rope_size : c->head_size);
 }
 
 /* Both scalings know the original context; only YaRN has a factor beside it. */
@@ -329,7 +351,8 @@ bool tg_config_longrope(const tg_model_config *c) {
  * base^(-2i/R) a position, R elements turning, and the equation is solved for i. */
 static double yarn_pair(const tg_model_config *c, double turns) {
     const double positions = (double)c->rope_original / (turns * 2 * TG_PI);
-    return (double)tg_config_turned(c) * tg_log(positions) / (2 * tg_log((double)c->rope_base[0]));
+    return (double)tg_config_turned(c, TG_FREQ_ALL) * tg_log(positions) /
+           (2 * tg_log((double)c->rope_base[0]));
 }
 
 /* How much of pair i is divided by the factor: nothing of those that turn 32 times or more, all
@@ -338,7 +361,7 @@ static double yarn_pair(const tg_model_config *c, double turns) {
  * being a division by 0. */
 static float yarn_share(const tg_model_config *c, int32_t i) {
     double low = tg_floor(yarn_pair(c, 32)), high = tg_ceil(yarn_pair(c, 1));
-    const double last = (double)tg_config_turned(c) - 1;
+    const double last = (double)tg_config_turned(c, TG_FREQ_ALL) - 1;
     if (low < 0) low = 0;
     if (high > last) high = last;
     if (high == low) high += 0.001;
@@ -350,7 +373,8 @@ static float yarn_share(const tg_model_config *c, int32_t i) {
  * is rounded to f32 before it is divided into 1, as transformers does, so that frequencies agree
  * with its own to the bit. Layers with a window are never stretched. */
 void tg_config_freq(const tg_model_config *c, int table, const float *factors, float *out) {
-    const int32_t half = (int32_t)tg_config_turned(c) / 2;
+    const int32_t half = (int32_t)tg_config_turned(c, table) / 2;
+    const bool part = tg_family_of(c)->proportional && c->rope_size > 0 && table != TG_FREQ_WINDOW;
     const bool yarn = c->rope_original > 0 && c->rope_factor != 1;
     const float divisor = table == TG_FREQ_WINDOW ? 1 : c->rope_factor;
     const double base = (double)c->rope_base[table == TG_FREQ_WINDOW];
@@ -360,5 +384,6 @@ void tg_config_freq(const tg_model_config *c, int table, const float *factors, f
         const float share = yarn && table == TG_FREQ_ALL ? yarn_share(c, i) : 1;
         out[i] = share < 1 ? fast / divisor * share + fast * (1 - share) : fast / divisor;
         if (factors) out[i] /= factors[i];
+        if (part && i >= c->rope_size / 2) out[i] = 0;
     }
 }

@@ -33,16 +33,25 @@ void tg_config_put_text(tg_metadata *m, const char *name, const char *text) {
     next(m, name, TG_GGUF_STRING)->text = (tg_gguf_string) { text, strlen(text) };
 }
 
-uint8_t *tg_config_put_list(tg_metadata *m, const char *name, size_t n) {
-    uint8_t *each = tg_arena_array(m->arena, n, 4);
+static uint8_t *put_list(tg_metadata *m, const char *name, size_t n, tg_gguf_type element,
+                         size_t bytes) {
+    uint8_t *each = tg_arena_array(m->arena, n, bytes);
     m->failed = m->failed || !each;
     if (!each) return NULL;
     tg_gguf_value *v = next(m, name, TG_GGUF_ARRAY);
-    v->element = TG_GGUF_I32;
+    v->element = element;
     v->count = n;
     v->elements = each;
-    v->elements_bytes = 4 * n;
+    v->elements_bytes = bytes * n;
     return each;
+}
+
+uint8_t *tg_config_put_list(tg_metadata *m, const char *name, size_t n) {
+    return put_list(m, name, n, TG_GGUF_I32, 4);
+}
+
+uint8_t *tg_config_put_bools(tg_metadata *m, const char *name, size_t n) {
+    return put_list(m, name, n, TG_GGUF_BOOL, 1);
 }
 
 void tg_config_put_kv_heads(tg_metadata *m) {
@@ -61,13 +70,16 @@ void tg_config_put_kv_heads(tg_metadata *m) {
 void tg_config_put_mlp(tg_metadata *m) {
     static const char name[] = "feed_forward_length";
     const tg_model_config *c = m->c;
-    if (!tg_family_of(c)->alone) {
+    const bool alone = tg_family_of(c)->alone;
+    if (!alone && c->mlp_shared == 0) {
         tg_config_put_int(m, name, c->mlp);
         return;
     }
     uint8_t *each = tg_config_put_list(m, name, (size_t)c->layers);
     for (int i = 0; each && i < c->layers; i++)
-        tg_put_u32(each + 4 * i, tg_layer_kind_of(c, i) == TG_LAYER_MLP ? (uint32_t)c->mlp : 0);
+        tg_put_u32(each + 4 * i, alone && tg_layer_kind_of(c, i) != TG_LAYER_MLP
+                                     ? 0
+                                     : (uint32_t)tg_layer_mlp(c, i));
 }
 
 void tg_config_put_states(tg_metadata *m) {

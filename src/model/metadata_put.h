@@ -28,6 +28,9 @@ void tg_config_put_text(tg_metadata *m, const char *name, const char *text);
 /* Room for n integers of 32 bits, little-endian; NULL: there was no memory. */
 uint8_t *tg_config_put_list(tg_metadata *m, const char *name, size_t n);
 
+/* The same of n bytes that are 0 or 1. */
+uint8_t *tg_config_put_bools(tg_metadata *m, const char *name, size_t n);
+
 /* Heads of keys: one number, or where kinds of layers differ one for each, 0 in layers that are not
  * attention. */
 void tg_config_put_kv_heads(tg_metadata *m);

@@ -128,8 +128,16 @@ tg_value *tg_net_tap(tg_net *n, tg_site site, tg_value *x) {
     return n->tap ? n->tap->at(n->tap->user, n->g, site, n->layer, x) : x;
 }
 
+tg_value *tg_net_look_up(tg_net *n, tg_value *tokens, const char *role, float scale) {
+    return tg_embedding(n->g, tokens, matrix(n, role, 0), scale);
+}
+
 tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role) {
-    return tg_embedding(n->g, tokens, matrix(n, role, 0), n->config->embed_scale);
+    return tg_net_look_up(n, tokens, role, n->config->embed_scale);
+}
+
+tg_value *tg_net_times(tg_net *n, tg_value *x, const char *role) {
+    return tg_times(n->g, x, floats(n, role, ".weight"));
 }
 
 tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role) {
@@ -206,13 +214,13 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
     const int32_t still = tg_family_of(c)->still_every, base = freq_table(n, qkv);
     if (still > 0 && (n->layer + 1) % still == 0) return qkv;
     tg_value *q = floats(n, "attn_q_norm", ".weight"), *k = floats(n, "attn_k_norm", ".weight");
-    const bool together = q && q->type.dim[0] > (size_t)c->head_size;
-    const tg_attr heads = { .i = { c->heads, c->kv_heads, c->head_size, together },
-                            .f = { c->eps } };
+    const int32_t D = tg_layer_head_size(c, n->layer);
+    const bool together = q && q->type.dim[0] > (size_t)D;
+    const tg_attr heads = { .i = { c->heads, c->kv_heads, D, together }, .f = { c->eps } };
     if (!n->turn[base]) {
         char name[32];
         snprintf(name, sizeof name, TG_FREQ_NAME, base);
-        tg_value *freq = state(n, name, tg_type_1d(TG_F32, tg_config_turned(c) / 2));
+        tg_value *freq = state(n, name, tg_type_1d(TG_F32, tg_config_turned(c, base) / 2));
         const float scale = base == TG_FREQ_WINDOW ? 0 : c->rope_scale;
         const int how = n->texts ? TG_ROPE_POSITIONS : n->cache ? TG_ROPE_AT : TG_ROPE_WHOLE;
         tg_value *like = n->texts ? n->texts->positions : n->cache ? n->cache->all.at : qkv;
@@ -221,21 +229,71 @@ tg_value *tg_net_rope(tg_net *n, tg_value *qkv) {
     return tg_rope(n->g, qkv, n->turn[base], q, k, &heads);
 }
 
+tg_value *tg_net_columns(tg_net *n, tg_value *x, tg_value *base, size_t first, size_t count,
+                         size_t at, size_t all, float scale) {
+    const tg_attr a = { .i = { (int32_t)first, (int32_t)count, (int32_t)at, (int32_t)all },
+                        .f = { scale } };
+    return tg_columns(n->g, x, base, &a);
+}
+
+/* Columns of qkv in this layer: where keys begin, where values do, and all. */
+typedef struct row {
+    size_t keys, values, all;
+} row;
+static row row_of(const tg_net *n) {
+    const size_t q = tg_size_of(n->config, TG_SIZE_QUERIES, n->layer);
+    const size_t k = tg_size_of(n->config, TG_SIZE_KEYS, n->layer);
+    return (row) { q, q + k, q + 2 * k };
+}
+
+tg_value *tg_net_queries(tg_net *n, tg_value *q) {
+    const row r = row_of(n);
+    return tg_net_columns(n, q, NULL, 0, r.keys, 0, r.all, 1);
+}
+
+/* The norm of rows is what there is, so each head becomes one: models of this kind have one or two
+ * heads of keys. */
+tg_value *tg_net_norm_values(tg_net *n, tg_value *qkv) {
+    const row r = row_of(n);
+    const size_t D = (size_t)tg_layer_head_size(n->config, n->layer);
+    char name[32];
+    snprintf(name, sizeof name, TG_NO_GAIN_NAME, (int)D);
+    tg_value *ones = state(n, name, tg_type_1d(TG_F32, D));
+    tg_value *y = tg_net_columns(n, qkv, NULL, 0, r.values, 0, r.all, 1);
+    for (size_t at = r.values; at < r.all; at += D) {
+        tg_value *v = tg_net_columns(n, qkv, NULL, at, D, 0, D, 1);
+        v = tg_rms_norm(n->g, v, ones, NULL, n->config->eps);
+        y = tg_net_columns(n, v, y, 0, D, at, r.all, 1);
+    }
+    return y;
+}
+
+/* Keys and values of this layer: its own, which later layers may read, or those of an earlier one.
+ */
+static tg_value *keep(tg_net *n, tg_value *own, bool windowed) {
+    if (!tg_shares_keys(n->config, n->layer)) n->kept[windowed] = own;
+    return n->kept[windowed];
+}
+
 /* With a cache, the new keys and values are written first and attention then reads them all out of
  * it, its own tokens' included; so prefill and decode are one graph that differs in its rows. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window) {
     const tg_model_config *c = n->config;
-    tg_attr a = { .i = { c->heads, c->kv_heads, c->head_size, window },
+    const bool shares = tg_shares_keys(c, n->layer);
+    tg_attr a = { .i = { c->heads, c->kv_heads, tg_layer_head_size(c, n->layer), window },
                   .f = { c->score_scale, 0, c->score_cap } };
     tg_value *o;
     if (n->texts) {
         o = tg_attention_spans(n->g, qkv, n->texts->spans, &a);
     } else if (n->cache) {
         const tg_rows_value *rows = window > 0 ? &n->cache->window : &n->cache->all;
-        tg_value *keys = n->cache->layers[tg_layer_rows_at(c, n->layer)];
-        tg_value *cache = tg_kv_append(n->g, keys, qkv, rows, &a);
-        o = tg_attention_cached(n->g, qkv, cache, rows, &a);
+        tg_value *keys = shares ? NULL : n->cache->layers[tg_layer_rows_at(c, n->layer)];
+        tg_value *cache = shares ? NULL : tg_kv_append(n->g, keys, qkv, rows, &a);
+        o = tg_attention_cached(n->g, qkv, keep(n, cache, window > 0), rows, &a);
     } else {
+        const row r = row_of(n);
+        tg_value *from = keep(n, qkv, window > 0);
+        if (shares) qkv = tg_net_columns(n, from, qkv, r.keys, r.all - r.keys, r.keys, r.all, 1);
         if (n->dropout > 0) a.i[4] = n->n_dropped++;
         a.f[1] = n->dropout;
         o = tg_attention(n->g, qkv, &a);

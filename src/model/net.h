@@ -49,6 +49,8 @@ typedef struct tg_net {
     tg_answers answers;
     int layer;                      /* -1 outside of the blocks */
     tg_value *turn[TG_FREQ_TABLES]; /* tables of rotary positions, once they are made */
+    tg_value *kept[2]; /* keys and values, or the cache that has them, of the newest layer with its
+                          own: of those that see all, and of those with a window */
     float dropout;     /* rate of training: of embeddings, attention's weights, ends of branches */
     int32_t n_dropped; /* places that have it so far: their streams */
 } tg_net;
@@ -64,6 +66,10 @@ tg_value *tg_net_masked_logits(tg_net *n, const tg_net_texts *texts);
 
 /* x [.., C] of tokens, times the configuration's embed_scale. */
 tg_value *tg_net_embed(tg_net *n, tg_value *tokens, const char *role);
+/* Their rows of any table, times scale. */
+tg_value *tg_net_look_up(tg_net *n, tg_value *tokens, const char *role, float scale);
+/* x times the number of a role, which is not trained. */
+tg_value *tg_net_times(tg_net *n, tg_value *x, const char *role);
 /* x + the learned positions of its rows. */
 tg_value *tg_net_positions(tg_net *n, tg_value *x, const char *role);
 
@@ -85,12 +91,23 @@ tg_value *tg_net_group_norm(tg_net *n, tg_value *x, const char *role);
 /* norm(x), added to the stream. */
 tg_value *tg_net_norm_add(tg_net *n, tg_value *x, const char *role, tg_value *stream, tg_site site);
 
+/* Queries of a layer that reads the keys and values of an earlier one, beside zeros in the place of
+ * its own, which the words below take. */
+tg_value *tg_net_queries(tg_net *n, tg_value *q);
+/* The values of qkv after an RMS norm of each head, which has no gain. */
+tg_value *tg_net_norm_values(tg_net *n, tg_value *qkv);
+/* Columns [first, first + count) of x times scale, put at column `at` of rows of `all` on top of
+ * base, or of zeros where that is NULL. */
+tg_value *tg_net_columns(tg_net *n, tg_value *x, tg_value *base, size_t first, size_t count,
+                         size_t at, size_t all, float scale);
+
 /* Queries and keys of qkv, turned by their positions, after a norm of each head, or where it is as
  * long of all heads, where the family has one (roles attn_q_norm, attn_k_norm). In layers that
  * stand still (tg_family.still_every) it is qkv as it is. */
 tg_value *tg_net_rope(tg_net *n, tg_value *qkv);
 /* Causal attention over the sequence, or over the cache, which takes the new rows first; of texts,
- * both ways. window: of positions; 0: all. */
+ * both ways. window: of positions; 0: all. A layer without keys of its own
+ * (kv_shared) reads those of the last layer like it that has some. */
 tg_value *tg_net_attention(tg_net *n, tg_value *qkv, int32_t window);
 
 /* Mamba2's mixer of z [.., 2I+2GN+H], by the taps, their biases, and the heads' numbers, over the

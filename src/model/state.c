@@ -48,7 +48,8 @@ tg_layer_state tg_layer_state_of(const tg_model_config *c, int i, tg_dtype dtype
     return (tg_layer_state) {
         .dtype = conv ? TG_F32 : dtype,
         .heads = conv ? 1 : 2 * (size_t)c->kv_heads,
-        .row_elems = conv ? (size_t)c->width : tg_kv_row_elems(dtype, (size_t)c->head_size),
+        .row_elems =
+            conv ? (size_t)c->width : tg_kv_row_elems(dtype, (size_t)tg_layer_head_size(c, layer)),
         .page_rows = page_rows,
         .n_pages = (room + page_rows - 1) / page_rows,
         .window = window,

@@ -7,7 +7,8 @@
  * (ops/attention/cache/pages.h). A layer that sees all positions keeps all; one with a window keeps
  * the newest in a ring, unless it would not be shorter. A short convolution remembers rows as well:
  * of each position what it sums over, in floats, of which it sees as many as it has taps. So one
- * may go back in it as in a window.
+ * may go back in it as in a window. Layers that read the keys of an earlier one (kv_shared), which
+ * are a model's last ones, remember nothing.
  *
  * Mamba2 and the gated delta net remember a state (ops/mamba2), which has all positions in it and
  * cannot be taken back. So a call never writes to the state that it goes on from, and a sequence
@@ -41,7 +42,8 @@ typedef struct tg_layer_state {
 /* The number of what a layer goes on from: layers before it that remember something. */
 static inline int32_t tg_layer_rows_at(const tg_model_config *c, int32_t layer) {
     int32_t n = 0;
-    for (int32_t i = 0; i < layer; i++) n += tg_layer_kind_of(c, i) != TG_LAYER_MLP;
+    for (int32_t i = 0; i < layer; i++)
+        n += tg_layer_kind_of(c, i) != TG_LAYER_MLP && !tg_shares_keys(c, i);
     return n;
 }
 /* The same of its mixer of states, which in families that have something beside attention come

@@ -34,8 +34,8 @@ static bool take_tensor(const tg_gguf *g, const tg_model_config *c, const tg_wan
     if (!source && made) add_fault(f, name, "missing");
     if (!source || !(made || (want->flags & TG_WANT_OPTIONAL))) return false;
     const bool any_rows = want->rows == TG_SIZE_ANY, any_cols = want->cols == TG_SIZE_ANY;
-    const size_t rows = any_rows ? (size_t)source->dim[1] : tg_size_of(c, want->rows);
-    const size_t cols = any_cols ? (size_t)source->dim[0] : tg_size_of(c, want->cols);
+    const size_t rows = any_rows ? (size_t)source->dim[1] : tg_size_of(c, want->rows, layer);
+    const size_t cols = any_cols ? (size_t)source->dim[0] : tg_size_of(c, want->cols, layer);
     char what[160], in_file[2][24];
     f->asked[source - g->tensors] = true;
     /* How many rows a vector has in the file: a column, groups, or one as here. */
@@ -74,7 +74,8 @@ static void place_tensor(const tg_gguf *g, const tg_want *want, bool stay, tg_te
                          tg_tensor *t) {
     const bool looked_up =
         (want->flags & TG_WANT_TABLE) &&
-        (!tg_family_of(&lm->config)->graph || tg_gguf_tensor_find(g, "output.weight"));
+        ((want->flags & TG_WANT_LOOKED_UP) || !tg_family_of(&lm->config)->graph ||
+         tg_gguf_tensor_find(g, "output.weight"));
     const bool halves = tg_dtype_table[t->source->type].bytes == 2;
     t->stays = stay && (looked_up || (halves && t->type.layout && !t->pairs)) &&
                tg_gguf_lies_plain(g, t->source);
@@ -92,11 +93,17 @@ static tg_status take_wants(const tg_gguf *g, tg_arena *arena, const tg_want *wa
     const char *of_layer = strchr(want->name, '%');
     const int n = of_layer ? lm->config.layers : 1;
     for (int layer = 0; layer < n; layer++) {
-        if (of_layer && !tg_want_is_in(want, &lm->config, layer)) continue;
+        const bool spare = (want->flags & TG_WANT_OWN_KEYS) && tg_shares_keys(&lm->config, layer);
+        if (of_layer && !spare && !tg_want_is_in(want, &lm->config, layer)) continue;
         char *name = of_layer ? tg_arena_sprintf(arena, "%.*s%d%s", (int)(of_layer - want->name),
                                                  want->name, layer, of_layer + 2)
                               : tg_arena_strdup(arena, want->name);
         if (!name) return tg_fail_memory(g->ctx, "name of a tensor", 64);
+        if (spare) {
+            const tg_gguf_tensor *unread = tg_gguf_tensor_find(g, name);
+            if (unread) f->asked[unread - g->tensors] = true;
+            continue;
+        }
         tg_tensor *t = &tensors[lm->n_tensors];
         if (take_tensor(g, &lm->config, want, of_layer ? layer : -1, name, t, f))
             place_tensor(g, want, stay, lm, t);
@@ -162,7 +169,7 @@ static size_t of_heads(const tg_model_config *c, const tg_want *want, size_t i, 
     const tg_size size = tg_turns_columns(want) ? want->cols : want->rows;
     const size_t H = (size_t)c->ssm_heads, G = (size_t)c->ssm_groups, R = H / G;
     const size_t each = size == TG_SIZE_SSM_HEADS ? 1 : (size_t)c->ssm_head_size;
-    const size_t first = tg_size_of(c, size) - H * each;
+    const size_t first = tg_size_of(c, size, -1) - H * each;
     if (i < first) return i;
     const size_t h = (i - first) / each;
     const size_t other = to_turns ? h % R * G + h / R : h % G * R + h / G;

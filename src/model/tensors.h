@@ -96,5 +96,7 @@ const tg_tensor *tg_tensors_find(const tg_tensors *t, const char *role, int laye
 #define TG_BIASES_NAME "blk.%d.%s.biases"
 /* Of a layer norm that has none: a shift by 0. */
 #define TG_NO_SHIFT_NAME "no_shift"
+/* Of norms that have none: a gain of 1, by their size. */
+#define TG_NO_GAIN_NAME "no_gain.%d"
 
 #endif

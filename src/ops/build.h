@@ -298,6 +298,16 @@ static inline tg_value *tg_scale(tg_graph *g, tg_value *x, float scale) {
     return tg_blend(g, x, NULL, NULL, scale, 0, 0);
 }
 
+/* y [..,i[3]] = base, or zeros, and from column i[2] on in addition f[0] (0: 1) times columns i[0]
+ * .. i[0] + i[1] of x [..,C]   base [..,i[3]], or NULL */
+static inline tg_value *tg_columns(tg_graph *g, tg_value *x, tg_value *base, const tg_attr *a) {
+    return TG_APPLY(g, columns, a, x, base);
+}
+/* y = s x   s [1], a weight that is not trained */
+static inline tg_value *tg_times(tg_graph *g, tg_value *x, tg_value *s) {
+    return TG_APPLY(g, times, NULL, x, s);
+}
+
 /* Where rows of dynamic number belong, and where the keys and values of sequences are
  * (ops/attention/cache/pages.h): at [T,2] sequence and position of each row, pages [S,C] of each
  * sequence its pages; i32. */

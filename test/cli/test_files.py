@@ -120,8 +120,8 @@ DECAYS = {"granite": 1e-5, "falcon": 1e-5, "falcon_norm": 1e-5, "nemotron": 1e-5
 # 4.8 in such a row, and the mean over rows goes up. Where nothing is rounded, nothing is allowed.
 ROUTED = ("qwen3moe", "olmoe", "granitemoe")
 ROUTED_KL = {"bf16": 5e-3, "q8_0": 0.02}
-# Rows of 48, 24 and 16, which no block of 32 divides.
-ODD_ROWS = ("granite", "nemotron", "olmo3") + ROUTED
+# Rows of 48, 24, 16 and 8, which no block of 32 divides.
+ODD_ROWS = ("granite", "nemotron", "olmo3", "gemma4") + ROUTED
 
 
 def to_gguf():

@@ -202,6 +202,40 @@ static void layers_in_an_order_of_their_own(void **state) {
     tg_context_free(ctx);
 }
 
+/* Sizes that differ by layer: a run keeps them, and so do a file and a folder that it becomes. */
+static void layers_that_differ(void **state) {
+    (void)state;
+    tg_context *ctx = open_context(2, NULL, NULL);
+    tg_model_config c = config_of("gemma4");
+    tg_model *m;
+    tg_convert_report r;
+    c.layers = 4;
+    c.window = 8;
+    c.window_every = 2;
+    c.kv_shared = 2;
+    c.mlp = 32;
+    c.mlp_shared = 64;
+    c.head_size = 16;
+    c.rope_size = 4;
+    c.window_head_size = 8;
+    OK(ctx, tg_model_new(ctx, &c, 1, &m));
+    c = m->layout.config;
+    OK(ctx, tg_model_save(m, RUN, TG_FILE_V3));
+    tg_model_free(m);
+    static const tg_file_kind kinds[] = { TG_FILE_GGUF, TG_FILE_FOLDER };
+    for (size_t i = 0; i < 2; i++) {
+        OK(ctx, tg_model_convert(ctx, RUN, i ? RUN ".hf" : GGUF, kinds[i], TG_WEIGHT_F32, &r));
+        if (!(r.max_error < 1e-5)) fail_msg("%zu: off by %g", i, r.max_error);
+        OK(ctx, tg_model_open(ctx, i ? RUN ".hf" : GGUF, &m));
+        assert_int_equal(m->layout.config.kv_shared, 2);
+        assert_int_equal(m->layout.config.mlp_shared, c.mlp_shared);
+        assert_int_equal(m->layout.config.window_head_size, 8);
+        assert_int_equal(m->layout.config.rope_size, 4);
+        tg_model_free(m);
+    }
+    tg_context_free(ctx);
+}
+
 static void wrong_sizes(void **state) {
     (void)state;
     tg_context *ctx = open_context(1, NULL, NULL);
@@ -234,6 +268,14 @@ static void wrong_sizes(void **state) {
         { { 2, 24, 4, 32, 256, 0, "falcon-h1", .layer_kind = "am" }, "have 'm' in layer 1" },
         { { 2, 24, 4, 32, 256, 0, "granitehybrid", .layer_kind = "fa" }, "have 'f' in layer 0" },
         { { 2, 24, 4, 32, 256, 0, "nemotron_h", .layer_kind = "fc" }, "have 'c' in layer 1" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .kv_shared = 1 }, "kv_shared: want 0..0, have 1" },
+        { { 2, 24, 4, 32, 256, 0, "llama", .layer_inputs = 8 }, "layer_inputs: want 0..0, have 8" },
+        { { 6, 24, 4, 32, 256, 0, "gemma4", .kv_shared = 6 }, "kv_shared: want 0..5, have 6" },
+        { { 6, 24, 4, 32, 256, 0, "gemma4", .kv_shared = 1, .window = 8 },
+          "among the first 5, whose keys others read, have none like layer 5" },
+        { { 6, 24, 4, 32, 256, 0, "gemma4", .mlp_shared = 8 }, "mlp_shared: want 0..0, have 8" },
+        { { 6, 24, 4, 32, 256, 0, "gemma4", .window_head_size = 7 },
+          "window_head_size: want an even one, have 7" },
         { { 2, 24, 4, 32, 256, 0, "llama", .residual_scale = 0.5F }, "want 0..0, as llama has" },
         { { 2, 24, 4, 32, 256, 96, NULL, .logit_scale = 2 }, "want 0..0, as tinygpt has" },
         { { 2, 24, 4, 32, 256, 0, "llama", .ssm_heads = 3 }, "ssm_heads: want 0..0, have 3" },
@@ -305,6 +347,7 @@ int main(void) {
         cmocka_unit_test(every_family),
         cmocka_unit_test(windows_of_another_rhythm),
         cmocka_unit_test(layers_in_an_order_of_their_own),
+        cmocka_unit_test(layers_that_differ),
         cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_tensors),
     };

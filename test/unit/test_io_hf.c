@@ -122,6 +122,14 @@ static void check(const char *what, tg_status want, const char *says) {
 #define QWEN35 QWEN35_SIZES TIED
 #define IMAGES                                                                                     \
     "{\"model_type\":\"qwen3_5\",\"vision_config\":{\"depth\":2},\"text_config\":" QWEN35 "}"
+#define GEMMA4_SIZES                                                                               \
+    COMMON("gemma4_text")                                                                          \
+    ",\"num_key_value_heads\":2,\"head_dim\":8,"                                                   \
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\"]"
+#define GEMMA4 GEMMA4_SIZES ",\"global_head_dim\":16}"
+#define SOUNDS                                                                                             \
+    "{\"model_type\":\"gemma4\",\"audio_config\":{\"depth\":2},\"boa_token_id\":5,\"text_config\":" GEMMA4 \
+    "}"
 #define LFM2 COMMON("lfm2") ",\"conv_L_cache\":3,\"norm_eps\":1e-5}"
 
 /* Members that come last; "" in config: as it is. */
@@ -350,8 +358,40 @@ static const row rows[] = {
       "want full_attention or linear_attention, have conv" },
     { IMAGES, "", TG_OK, "qwen35.ssm.inner_size=64" },
     { IMAGES, "\"image_token_id\":7,\"tie_word_embeddings\":true", TG_OK, "" },
-    { IMAGES, "\"audio_config\":{}", ODD,
-      "audio_config: want keys that are known beside text_config" },
+    { IMAGES, "\"speech_config\":{}", ODD,
+      "speech_config: want keys that are known beside text_config" },
+    /* layers that differ: heads, MLPs and keys; what belongs to other models is refused by name */
+    { GEMMA4, "", TG_OK, "gemma4.attention.key_length=16" },
+    { GEMMA4, "", TG_OK, "gemma4.attention.key_length_swa=8" },
+    { GEMMA4, "", TG_OK, "gemma4.feed_forward_length=64" },
+    { GEMMA4_SIZES ",\"per_layer_config\":{\"1\":{\"head_dim\":32}}}", "", TG_OK,
+      "gemma4.attention.key_length=32" },
+    { GEMMA4_SIZES ",\"per_layer_config\":{\"0\":{\"head_dim\":32}}}", "", ODD,
+      "per_layer_config: want a head_dim for each layer of full_attention" },
+    { GEMMA4_SIZES ",\"per_layer_config\":{\"1\":{\"num_key_value_heads\":1}}}", "", ODD,
+      "per_layer_config: 1: want head_dim alone" },
+    { GEMMA4, "\"num_kv_shared_layers\":1,\"use_double_wide_mlp\":true", TG_OK,
+      "gemma4.feed_forward_length=[64,128]" },
+    { GEMMA4, "\"num_kv_shared_layers\":0,\"use_double_wide_mlp\":true", TG_OK,
+      "gemma4.feed_forward_length=64" },
+    { GEMMA4, "\"num_kv_shared_layers\":2", BAD, "num_kv_shared_layers: want 0..1, have 2" },
+    { GEMMA4, "\"vocab_size_per_layer_input\":8", ODD,
+      "vocab_size_per_layer_input: want 262144, as vocab_size has, have 8" },
+    { GEMMA4, "\"hidden_size_per_layer_input\":0", BAD,
+      "hidden_size_per_layer_input: want a whole" },
+    { GEMMA4, "\"final_logit_softcapping\":30.0", TG_OK, "gemma4.final_logit_softcapping=30" },
+    { GEMMA4, "\"use_bidirectional_attention\":\"vision\",\"num_global_key_value_heads\":1", TG_OK,
+      "" },
+    { GEMMA4, "\"use_bidirectional_attention\":\"all\"", ODD, "want vision or none, have all" },
+    { GEMMA4, "\"attention_k_eq_v\":true", ODD, "attention_k_eq_v: want none, have true" },
+    { GEMMA4, "\"enable_moe_block\":true", ODD, "enable_moe_block: want none, have true" },
+    { GEMMA4, "\"laurel_rank\":64", ODD, "laurel_rank: want keys that are known" },
+    { GEMMA4,
+      "\"rope_parameters\":{\"full_attention\":{\"rope_type\":\"proportional\",\"factor\":2.0}}",
+      ODD, "rope of proportional: want a part of up to 1 of a head, and a factor of 1" },
+    { GEMMA4, "\"rope_parameters\":{\"sliding_attention\":{\"rope_type\":\"proportional\"}}", ODD,
+      "rope of sliding_attention: want default, have proportional" },
+    { SOUNDS, "", TG_OK, "gemma4.attention.key_length=16" },
     { GRANITE, "\"mamba_d_head\":15", BAD, "mamba_d_head: want heads of 64 columns in all" },
     { GRANITE, "\"time_step_limit\":[0.0,0.1]", ODD, "time_step_limit: want none" },
     { GRANITE, "\"normalization_function\":\"rmsnorm\",\"init_method\":\"mup\"", TG_OK, "" },
@@ -567,6 +607,8 @@ static const struct {
       48, ODD, "want floats, as a FalconH1ForCausalLM changes them" },
     { FALCON, T("model.layers.1.pre_ff_layernorm.weight", "F16", "2", 4), 4, TG_OK,
       "blk.1.ffn_norm" },
+    { GEMMA4, T("model.language_model.layers.1.layer_scalar", "F16", "1", 2), 2, TG_OK,
+      "blk.1.layer_output_scale.weight" },
     { LLAMA, T("norm.bias", "F32", "2", 8), 8, TG_OK, "output_norm.bias" },
     { LLAMA, T("model.norm.scale", "F32", "2", 8), 8, TG_OK, "model.norm.scale" },
     { LLAMA, T("model.layers.1.mlp.up_proj.weight", "F16", "2", 4), 4, TG_OK,

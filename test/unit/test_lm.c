@@ -10,6 +10,7 @@
 #include "io/gguf/gguf_writer.h"
 #include "load/packing.h"
 #include "load/weights.h"
+#include "model/state.h"
 #include "ops/kernels.h"
 #include "ops/matmul/matmul_operands.h"
 #include "simd/cpu.h"
@@ -50,7 +51,9 @@ static const struct {
     { "nemotron.gguf", "nemotron", NULL },
     { "nemotron", "nemotron", NULL }, /* layers that are one thing each, norms of groups */
     { "qwen35.gguf", "qwen35", NULL },
-    { "qwen35", "qwen35", NULL }, /* heads of values in the other order */
+    { "qwen35", "qwen35", NULL },      /* heads of values in the other order */
+    { "gemma4.gguf", "gemma4", NULL }, /* keys that layers share, and sizes by layer */
+    { "gemma4", "gemma4", NULL },
     { "mistral.gguf", "mistral", NULL },
     { "mistral", "mistral", NULL },
     { "biases.gguf", "biases", NULL }, /* a Llama with all that it may have */
@@ -192,6 +195,29 @@ static void what_it_is(void **state) {
     assert_int_equal(tg_model_save(m, "build/never.tinygpt", TG_FILE_V3), TG_E_UNSUPPORTED);
     tg_probe *probe;
     assert_int_equal(tg_probe_new(ctx, m, 4, &probe), TG_E_UNSUPPORTED);
+    tg_model_free(m);
+    tg_context_free(ctx);
+}
+
+/* Layers without keys of their own remember nothing, and heads are as wide as their layer has them.
+ */
+static void shared_keys_are_kept_once(void **state) {
+    (void)state;
+    tg_context *ctx = context(NULL, NULL);
+    tg_model *m = open_model(ctx, "gemma4.gguf");
+    const tg_model_config *c = &m->layout.config;
+    assert_int_equal(tg_model_states(c), 4);
+    for (int i = 0; i < 4; i++) {
+        const tg_layer_state s = tg_layer_state_of(c, i, TG_F32, 64, 1);
+        assert_int_equal(s.row_elems, i % 2 == 0 ? 8 : 16);
+        assert_int_equal(s.window, i % 2 == 0 ? 4 : 0);
+    }
+    /* Two of eight pairs turn, as fast as if all did; without the factors that the file has, too.
+     */
+    float freq[8];
+    assert_int_equal(tg_config_turned(c, TG_FREQ_ALL), 16);
+    tg_config_freq(c, TG_FREQ_ALL, NULL, freq);
+    assert_true(freq[0] == 1 && fabsf(freq[1] * powf(500, 0.125F) - 1) < 1e-6F && freq[2] == 0);
     tg_model_free(m);
     tg_context_free(ctx);
 }
@@ -502,10 +528,15 @@ static void rows_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(transformers_logits), cmocka_unit_test(what_it_is),
-        cmocka_unit_test(packed_caches),       cmocka_unit_test(bad_numbers),
-        cmocka_unit_test(wrong_files),         cmocka_unit_test(packed_bytes),
-        cmocka_unit_test(wrong_kinds),         cmocka_unit_test(rows_bits),
+        cmocka_unit_test(transformers_logits),
+        cmocka_unit_test(what_it_is),
+        cmocka_unit_test(packed_caches),
+        cmocka_unit_test(bad_numbers),
+        cmocka_unit_test(wrong_files),
+        cmocka_unit_test(packed_bytes),
+        cmocka_unit_test(wrong_kinds),
+        cmocka_unit_test(rows_bits),
+        cmocka_unit_test(shared_keys_are_kept_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

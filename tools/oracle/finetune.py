@@ -102,6 +102,10 @@ def families():
     yield "granitemoe", tf.GraniteMoeForCausalLM(tf.GraniteMoeConfig(
         tie_word_embeddings=True, num_local_experts=4, num_experts_per_tok=2, embedding_multiplier=3.0,
         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **(plain | {"intermediate_size": 16}))), False
+    yield "gemma4", tf.Gemma4ForCausalLM(tf.Gemma4TextConfig(
+        layer_types=["sliding_attention", "full_attention"] * 2, sliding_window=8, num_kv_shared_layers=2,
+        use_double_wide_mlp=True, hidden_size_per_layer_input=8, vocab_size_per_layer_input=V, global_head_dim=16,
+        final_logit_softcapping=3.0, attn_implementation="eager", **(SIZES | {"num_hidden_layers": 4}))), True
     yield "falcon", tf.FalconH1ForCausalLM(tf.FalconH1Config(
         tie_word_embeddings=True, mamba_d_ssm=24, mamba_n_heads=2, mamba_d_head=12, mamba_d_state=8, mamba_n_groups=1,
         embedding_multiplier=3.0, lm_head_multiplier=0.7, key_multiplier=0.6, attention_in_multiplier=1.2,
@@ -118,6 +122,11 @@ def fill(model, gains_at):
         if any(s in key for s in ("norm", "ln_")) and key.endswith("weight"):
             p.add_(gains_at)
         p.copy_(p.half().to(p.dtype))
+        if isinstance(model, tf.Gemma4ForCausalLM) and "q_norm" in key:
+            p.mul_(0.25)  # scores are divided by nothing: sharp ones would make rounding grow from step to step
+    for key, scale in model.named_buffers():
+        if key.endswith("layer_scalar"):
+            scale.fill_(0.75)
 
 
 def tokenizer(text, begins):

@@ -49,6 +49,13 @@ QWEN35 = COMMON | dict(
     layer_types=["linear_attention", "full_attention", "linear_attention"],
     rope_parameters=dict(rope_type="default", rope_theta=500.0, partial_rotary_factor=0.25,
                          mrope_section=[1, 1, 0], mrope_interleaved=True))
+GEMMA4 = COMMON | dict(
+    num_hidden_layers=6, rms_norm_eps=1e-6, tie_word_embeddings=True, intermediate_size=24, global_head_dim=16,
+    layer_types=["sliding_attention", "full_attention"] * 3, sliding_window=4, num_kv_shared_layers=2,
+    use_double_wide_mlp=True, hidden_size_per_layer_input=8, vocab_size_per_layer_input=V, final_logit_softcapping=4.0,
+    attn_implementation="eager",
+    rope_parameters=dict(full_attention=dict(rope_type="proportional", rope_theta=500.0, partial_rotary_factor=0.25),
+                         sliding_attention=dict(rope_type="default", rope_theta=100.0)))
 GEMMA = "gemma2", "gemma3"
 PLUS_ONE = GEMMA + ("qwen35",)
 MOE = "qwen3moe", "olmoe", "granitemoe"
@@ -123,6 +130,7 @@ def models():
     yield "granitemoe", tf.GraniteMoeForCausalLM(tf.GraniteMoeConfig(
         num_local_experts=4, num_experts_per_tok=2, tie_word_embeddings=True, embedding_multiplier=3.0,
         residual_multiplier=0.5, attention_multiplier=0.25, logits_scaling=2.0, **few))
+    yield "gemma4", tf.Gemma4ForCausalLM(tf.Gemma4TextConfig(**GEMMA4))
     yield "falcon", tf.FalconH1ForCausalLM(tf.FalconH1Config(**FALCON))
     yield "falcon_norm", tf.FalconH1ForCausalLM(tf.FalconH1Config(**(FALCON | dict(
         num_hidden_layers=1, mamba_n_groups=1, mamba_rms_norm=True, mamba_norm_before_gate=False))))
@@ -144,6 +152,7 @@ NAMES = {"self_attn.qkv_proj": "attn_qkv", "mlp.gate_up_proj": "ffn_up",
          "linear_attn.in_proj_b": "ssm_beta", "linear_attn.in_proj_a": "ssm_alpha",
          "linear_attn.conv1d": "ssm_conv1d", "linear_attn.norm": "ssm_norm", "linear_attn.out_proj": "ssm_out",
          "feed_forward.gate_proj": "ffn_gate", "feed_forward.up_proj": "ffn_up", "feed_forward.down_proj": "ffn_down",
+         "per_layer_input_gate": "inp_gate", "per_layer_projection": "proj", "post_per_layer_input_norm": "post_norm",
          "mlp.gate": "ffn_gate_inp", "block_sparse_moe.router": "ffn_gate_inp", "norm": "attn_norm",
          "mixer.q_proj": "attn_q", "mixer.k_proj": "attn_k", "mixer.v_proj": "attn_v", "mixer.o_proj": "attn_output",
          "mixer.in_proj": "ssm_in", "mixer.conv1d": "ssm_conv1d", "mixer.out_proj": "ssm_out",
@@ -154,7 +163,10 @@ def name_of(name, gemma, post=False):
     name = name.removeprefix("model.")
     top = {"embed_tokens.weight": "token_embd.weight", "norm.weight": "output_norm.weight",
            "lm_head.weight": "output.weight", "final_layernorm.weight": "output_norm.weight", "embedding_norm.weight": "token_embd_norm.weight",
-           "embeddings.weight": "token_embd.weight", "norm_f.weight": "output_norm.weight"}
+           "embeddings.weight": "token_embd.weight", "norm_f.weight": "output_norm.weight",
+           "embed_tokens_per_layer.weight": "per_layer_token_embd.weight",
+           "per_layer_model_projection.weight": "per_layer_model_proj.weight",
+           "per_layer_projection_norm.weight": "per_layer_proj_norm.weight"}
     if name in top:
         return top[name]
     _, layer, *rest = name.split(".")
@@ -296,6 +308,31 @@ def in_turns(key, x, c):
     return np.take(x, np.concatenate([np.arange(first), order]), axis=dim)
 
 
+def write_layers(w, c, model):
+    """As llama.cpp's converter does for layers that differ: matrices that nobody reads, too."""
+    windows = [t == "sliding_attention" for t in c.layer_types]
+    own = c.num_hidden_layers - c.num_kv_shared_layers
+    narrow, head = (layer.self_attn.head_dim for layer in model.model.layers[:2])
+    w.add_head_count_kv(c.num_key_value_heads)
+    w.add_shared_kv_layers(c.num_kv_shared_layers)
+    w.add_embedding_length_per_layer_input(c.hidden_size_per_layer_input)
+    w.add_sliding_window_pattern(windows)
+    w.add_key_length_swa(narrow)
+    w.add_value_length_swa(narrow)
+    w.add_rope_dimension_count(head)
+    w.add_rope_dimension_count_swa(narrow)
+    w.add_float32("gemma4.rope.freq_base_swa", c.rope_parameters["sliding_attention"]["rope_theta"])
+    w.add_final_logit_softcapping(c.final_logit_softcapping)
+    turned = int(c.rope_parameters["full_attention"]["partial_rotary_factor"] * head / 2)
+    w.add_tensor("rope_freqs.weight", np.array([1.0] * turned + [1e30] * (head // 2 - turned), dtype=np.float32))
+    for layer in range(own, c.num_hidden_layers):
+        size = narrow if windows[layer] else head
+        for part in "k", "v":
+            w.add_tensor(f"blk.{layer}.attn_{part}.weight", np.ones((c.num_key_value_heads * size, C), np.float16))
+        w.add_tensor(f"blk.{layer}.attn_k_norm.weight", np.ones(size, np.float32))
+    return head
+
+
 def write_experts(w, key, x):
     """Of routed experts, gates and values that lie side by side. False: as all others."""
     room, _, last = key.removeprefix("model.").rpartition(".experts.")
@@ -320,7 +357,9 @@ def write(name, model, split=False):
     w.add_block_count(c.num_hidden_layers)
     w.add_context_length(c.max_position_embeddings)
     w.add_embedding_length(c.hidden_size)
-    if arch != "nemotron_h":
+    if arch == "gemma4":
+        w.add_feed_forward_length([layer.mlp.intermediate_size for layer in model.model.layers])
+    elif arch != "nemotron_h":
         w.add_feed_forward_length(c.shared_intermediate_size if arch == "granitehybrid" else mlp_of(model))
     w.add_head_count(c.num_attention_heads)
     if arch == "lfm2":
@@ -335,6 +374,8 @@ def write(name, model, split=False):
     elif arch == "falcon-h1":
         write_states(w, c, c.mamba_d_ssm)
         w.add_head_count_kv(c.num_key_value_heads)
+    elif arch == "gemma4":
+        head = write_layers(w, c, model)
     else:
         w.add_head_count_kv(c.num_key_value_heads)
     if arch in MOE:
@@ -344,7 +385,8 @@ def write(name, model, split=False):
         w.add_expert_feed_forward_length(c.moe_intermediate_size)
     if arch == "granitemoe":
         write_scales(w, c)
-    head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
+    if arch != "gemma4":
+        head = getattr(c, "head_dim", None) or c.hidden_size // c.num_attention_heads
     w.add_key_length(head)
     w.add_value_length(head)
     w.add_layer_norm_rms_eps(getattr(c, "rms_norm_eps", None) or getattr(c, "norm_eps", None) or c.layer_norm_epsilon)
@@ -388,10 +430,13 @@ def write(name, model, split=False):
             continue
         if arch in PLUS_ONE and "norm" in key and "linear_attn" not in key:
             x = x + np.float32(1)
+        if key.endswith("layer_scalar"):
+            w.add_tensor(f"blk.{key.split('.')[2]}.layer_output_scale.weight", x)
+            continue
         if x.ndim == 3:
             w.add_tensor(name_of(key, False), np.ascontiguousarray(x[:, 0]))
             continue
-        w.add_tensor(name_of(key, arch in GEMMA, arch in ("olmo2", "qwen35")), x.astype(np.float16 if x.ndim == 2 else np.float32))
+        w.add_tensor(name_of(key, arch in GEMMA + ("gemma4",), arch in ("olmo2", "qwen35")), x.astype(np.float16 if x.ndim == 2 else np.float32))
     if name == "llama3":
         plain = 1.0 / full["rope_theta"] ** (np.arange(0, head, 2) / head)
         scaled = model.model.rotary_emb.inv_freq.numpy()
@@ -440,6 +485,8 @@ def fill(model, gains_at):
         p.normal_(0, {2: 0.3, 3: 0.6}.get(p.ndim, 0.2))
         if any(s in key for s in ("norm", "ln_", "Norm")) and key.endswith("weight"):
             p.add_(gains_at)
+        if isinstance(model, tf.Gemma4ForCausalLM) and "q_norm" in key:
+            p.mul_(0.25)  # scores are divided by nothing: sharp ones would choose by what rounding does
         p.copy_(p.half().float())
 
 
@@ -523,6 +570,9 @@ def main():
         model = model.eval().float()
         with torch.no_grad():
             fill(model, 0 if name in PLUS_ONE else 1)
+            for key, scale in model.named_buffers():
+                if key.endswith("layer_scalar"):
+                    scale.fill_(0.5 + int(key.split(".")[2]) / 8)
             if name == "gpt2":
                 write_gpt2(model)
             elif name.startswith("falcon"):

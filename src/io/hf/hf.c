@@ -88,15 +88,24 @@ void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value) {
     v->real = (double)value;
 }
 
-uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n) {
+static uint8_t *put_list(tg_hf_values *m, const char *key, size_t n, tg_gguf_type element,
+                         size_t bytes) {
     tg_gguf_value *v = new_value(m, key, TG_GGUF_ARRAY);
-    uint8_t *elements = tg_arena_array(&m->g->arena, n + 1, 4);
+    uint8_t *elements = tg_arena_array(&m->g->arena, n + 1, bytes);
     m->failed = m->failed || !elements;
-    v->element = TG_GGUF_I32;
+    v->element = element;
     v->count = elements ? n : 0;
     v->elements = elements;
-    v->elements_bytes = 4 * v->count;
+    v->elements_bytes = bytes * v->count;
     return elements;
+}
+
+uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n) {
+    return put_list(m, key, n, TG_GGUF_I32, 4);
+}
+
+uint8_t *tg_hf_put_bools(tg_hf_values *m, const char *key, size_t n) {
+    return put_list(m, key, n, TG_GGUF_BOOL, 1);
 }
 
 void tg_hf_put_bool(tg_hf_values *m, const char *key, bool value) {

@@ -84,6 +84,7 @@ typedef struct tg_hf_family {
     bool rope;
     int32_t window_every; /* of so many layers, one sees all, unless a file says another thing; 0:
                              they do not differ */
+    bool lists_windows;   /* GGUF has a list of them, and no period */
     bool query_scalar;    /* scores are divided by the root of query_pre_attn_scalar */
     bool first_sees_all;  /* of so many, the first does, and else the last */
     /* config.json's words where they are not the common ones; NULL: they are. */
@@ -99,6 +100,8 @@ typedef struct tg_hf_family {
     bool says_biases;      /* attention_bias and mlp_bias say what its layers have */
     bool always_biases;    /* queries, keys and values have them */
     int32_t still_every;   /* of so many layers, the last does not turn; 0: all do */
+    double proportional;   /* part of the pairs of a head that turn within the whole one, where
+                              config.json does not say, in layers that see all; 0: all do */
     double rope_base;      /* where config.json has none; 0: 1e4 */
     bool encoder;          /* saved without the prefix; its texts begin with CLS and end with SEP */
     /* A reranker's head: names that stand beside the model proper, or within its prefix, where
@@ -155,6 +158,8 @@ typedef struct tg_hf_values {
 void tg_hf_put_int(tg_hf_values *m, const char *key, int64_t value);
 /* n of them: the place of their bytes, each 4, to be filled; NULL: no memory. */
 uint8_t *tg_hf_put_ints(tg_hf_values *m, const char *key, size_t n);
+/* Likewise, of n bytes that are 0 or 1. */
+uint8_t *tg_hf_put_bools(tg_hf_values *m, const char *key, size_t n);
 void tg_hf_put_bool(tg_hf_values *m, const char *key, bool value);
 void tg_hf_put_float(tg_hf_values *m, const char *key, double value);
 void tg_hf_put_text(tg_hf_values *m, const char *key, const char *text, size_t n_bytes);

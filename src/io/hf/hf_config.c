@@ -399,6 +399,28 @@ static tg_status put_part(tg_hf_values *m, const tg_json *rope, int64_t *turned)
         (int)head, part);
 }
 
+/* Of a head's pairs the first ones alone turn, as in a head that turns as a whole: GGUF divides the
+ * frequencies of the others by 1e30. */
+static tg_status put_proportional(tg_hf_values *m, const tg_json *rope) {
+    double part = m->family->proportional, factor = 1;
+    int64_t head = 0;
+    for (size_t i = 0; i < m->n; i++)
+        if (tg_hf_ends_with(m->v[i].key, ".attention.key_length")) head = m->v[i].whole;
+    if (rope && !tg_hf_member(m, rope, "partial_rotary_factor")) part = 1;
+    if (rope) TG_TRY(tg_hf_get_float(m, rope, "partial_rotary_factor", &part));
+    if (rope) TG_TRY(tg_hf_get_float(m, rope, "factor", &factor));
+    const size_t half = (size_t)head / 2, turned = (size_t)((double)head * part / 2);
+    if (head < 2 || head > 65536 || head % 2 != 0 || part > 1 || turned < 1 || factor != 1)
+        return tg_fail(
+            m->g->ctx, TG_E_UNSUPPORTED,
+            "%s: rope of proportional: want a part of up to 1 of a head, and a factor of "
+            "1, have %g of %d, and %g",
+            m->where, part, (int)head, factor);
+    TG_TRY(new_factors(m, TG_FACTORS_LLAMA3, half));
+    for (size_t i = 0; i < half; i++) m->factors[TG_FACTORS_LLAMA3][i] = i < turned ? 1 : 1e30F;
+    return TG_OK;
+}
+
 /* The kind is "rope_type", or "type" in older files. The conditions beside a kind keep it from
  * families that are not computed with it, such as Gemma: there it is refused, not tried. */
 static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, int64_t turned) {
@@ -406,6 +428,8 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, 
     if (!kind) kind = old;
     if (!kind || tg_json_is(kind, "default")) return TG_OK;
     double factor = 1;
+    if (m->family->proportional > 0 && tg_json_is(kind, "proportional"))
+        return put_proportional(m, rope);
     const bool yarn = tg_json_is(kind, "yarn");
     if (m->family->longrope && (yarn || tg_json_is(kind, "longrope") || tg_json_is(kind, "su")))
         return put_longrope(m, rope, turned);
@@ -453,8 +477,8 @@ static tg_status put_rope(tg_hf_values *m) {
     if (m->family->local_rope) TG_TRY(put_local_rope(m, windowed));
     const tg_json *scaling = full ? full : tg_hf_member(m, m->root, "rope_scaling");
     if (m->family->part > 0) TG_TRY(put_part(m, scaling, &turned));
-    if (!scaling) return TG_OK;
-    TG_TRY(want_whole_head(m, scaling));
+    if (!scaling) return m->family->proportional > 0 ? put_proportional(m, NULL) : TG_OK;
+    if (m->family->proportional == 0) TG_TRY(want_whole_head(m, scaling));
     TG_TRY(put_scaling(m, scaling, base, turned));
     /* Parts that turn by rows and columns of images; of a text all turn by its positions. */
     if (m->family->beside) {
@@ -497,7 +521,14 @@ static tg_status put_windows(tg_hf_values *m) {
     } else if (saved) {
         TG_TRY(tg_hf_get_int(m, m->root, "_sliding_window_pattern", &period));
     }
-    if (period != usual) tg_hf_put_int(m, "attention.sliding_window_pattern", period);
+    if (!m->family->lists_windows) {
+        if (period != usual) tg_hf_put_int(m, "attention.sliding_window_pattern", period);
+        return TG_OK;
+    }
+    int64_t layers = 0;
+    TG_TRY(tg_hf_get_int(m, m->root, "num_hidden_layers", &layers));
+    uint8_t *each = tg_hf_put_bools(m, "attention.sliding_window_pattern", (size_t)layers);
+    for (int64_t i = 0; each && i < layers; i++) each[i] = (i + 1) % period != 0;
     return TG_OK;
 }
 
@@ -547,10 +578,13 @@ static size_t count_nodes(const tg_json *root) {
  * it, only what is known to belong to images may. *root becomes that object; *tie: as outside,
  * for files that state it there alone. */
 static tg_status find_text(tg_hf_values *m, const tg_json **root, const tg_json **tie) {
-    static const char *const beside[] = { "model_type",          "vision_config",
-                                          "image_token_id",      "video_token_id",
-                                          "vision_end_token_id", "vision_start_token_id",
-                                          "language_model_only" };
+    static const char *const beside[] = {
+        "model_type",          "vision_config",       "image_token_id",
+        "video_token_id",      "vision_end_token_id", "vision_start_token_id",
+        "language_model_only", "audio_config",        "audio_token_id",
+        "boi_token_id",        "eoi_token_id",        "boa_token_id",
+        "eoa_token_index",     "eoa_token_id",        "vision_soft_tokens_per_image"
+    };
     const tg_json *text = tg_json_get(*root, "text_config");
     *tie = tg_json_get(*root, "tie_word_embeddings");
     if (!text || tg_json_kind(text) != TG_JSON_OBJECT) return TG_OK;

@@ -158,7 +158,7 @@ tg_status tg_hf_outline(const tg_gguf *g, tg_arena *arena, const tg_hf_family **
     tg_rope_llama3 rule;
     bool llama3;
     TG_TRY(find_family(g, family));
-    TG_TRY(find_llama3(g, *family, &rule, &llama3));
+    if ((*family)->proportional == 0) TG_TRY(find_llama3(g, *family, &rule, &llama3));
     const size_t most = most_entries(g);
     tg_hf_out *list = *out = tg_arena_array(arena, most, sizeof *list);
     if (!list) return tg_fail_memory(g->ctx, "table of tensors", most * sizeof *list);
@@ -395,6 +395,40 @@ static tg_status put_local_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf
                    g->path, f->local_base, f->model_type, local ? local->real : 0);
 }
 
+/* Of each kind of layers its own rule. Factors that are 1 are of pairs that turn. */
+static tg_status put_proportional(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
+    const tg_gguf_tensor *t = tg_gguf_tensor_find(g, ROPE_FREQS);
+    double part = 1;
+    if (t) {
+        const size_t bytes = (size_t)t->bytes, floats = (size_t)t->elems * sizeof(float);
+        uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
+        if (!room) return tg_fail_memory(g->ctx, ROPE_FREQS, floats + bytes);
+        float *factors = (float *)(void *)room;
+        const tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
+        uint64_t turned = 0;
+        while (s == TG_OK && turned < t->elems && factors[turned] == 1) turned++;
+        part = (double)turned / (double)t->elems;
+        tg_free(&g->ctx->mem, room, floats + bytes);
+        TG_TRY(s);
+    }
+    tg_json_key(w, "rope_parameters");
+    tg_json_begin_object(w);
+    tg_json_key(w, "full_attention");
+    tg_json_begin_object(w);
+    put_text(w, "rope_type", "proportional");
+    put_double(w, "partial_rotary_factor", part);
+    put_float(w, g, f, "rope.freq_base", "rope_theta");
+    tg_json_end_object(w);
+    tg_json_key(w, "sliding_attention");
+    tg_json_begin_object(w);
+    put_text(w, "rope_type", "default");
+    if (!value(g, f, "rope.freq_base_swa")) put_double(w, "rope_theta", f->local_base);
+    put_float(w, g, f, "rope.freq_base_swa", "rope_theta");
+    tg_json_end_object(w);
+    tg_json_end_object(w);
+    return TG_OK;
+}
+
 /* Nothing at all is written where positions are not scaled. Both names of the key: older libraries
  * look for "type". */
 static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) {
@@ -402,6 +436,7 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     if (!factor) factor = value(g, f, "rope.scale_linear");
     tg_rope_llama3 rule;
     bool llama3;
+    if (f->proportional > 0) return put_proportional(w, g, f);
     TG_TRY(find_llama3(g, f, &rule, &llama3));
     put_float(w, g, f, "rope.freq_base", f->base_key ? f->base_key : "rope_theta");
     TG_TRY(put_local_rope(w, g, f));

@@ -293,6 +293,10 @@ static const struct {
     { "experts", offsetof(tg_model_config, experts), false },
     { "expertsUsed", offsetof(tg_model_config, experts_used), false },
     { "expertsWeigh", offsetof(tg_model_config, experts_weigh), false },
+    { "kvShared", offsetof(tg_model_config, kv_shared), false },
+    { "mlpShared", offsetof(tg_model_config, mlp_shared), false },
+    { "windowHeadSize", offsetof(tg_model_config, window_head_size), false },
+    { "layerInputs", offsetof(tg_model_config, layer_inputs), false },
 };
 #define N_CONFIG_FIELDS        (sizeof config_fields / sizeof config_fields[0])
 #define N_CONFIG_FIELDS_OWN    6

@@ -90,7 +90,7 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
  * where it does not divide. */
 static void put(tg_metadata *m) {
     const tg_model_config *c = m->c;
-    const size_t pairs = tg_config_turned(c) / 2;
+    const size_t pairs = tg_config_turned(c, TG_FREQ_ALL) / 2;
     tg_config_put_int(m, "attention.head_count_kv", c->kv_heads);
     tg_config_put_states(m);
     uint8_t *each = tg_config_put_list(m, "attention.recurrent_layers", (size_t)c->layers);
