@@ -131,3 +131,16 @@ it('a word is explained by a tap, and all words and keys stand behind "?"', asyn
   await p.page.keyboard.press('2');
   await p.page.getByRole('heading', { level: 1, name: /^Write$/ }).waitFor();
 });
+
+it('a view that has no model offers those that came with the page', async () => {
+  await p.open(site.url, 'think');
+  await p.heading(/^No model yet$/).waitFor();
+  const ready = p.page.getByRole('group', { name: 'Models that came with this page' });
+  await ready.getByRole('button', { name: 'Sums' }).waitFor();
+  expect(await findings(p.page)).toEqual([]);
+  await ready.getByRole('button', { name: 'Sums' }).click();
+  await p.heading(/^What comes next$/).waitFor();
+  await p.view('Write');
+  const prompt = p.page.getByRole('textbox', { name: /prompt|begin/i }).first();
+  expect(await prompt.inputValue()).toMatch(/^47\+85/);
+});

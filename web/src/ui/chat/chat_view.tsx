@@ -62,20 +62,27 @@ function Head() {
   const opened = useStore(models, (m) => m.opened);
   const place = useStore(models, (m) => m.place);
   const where = place?.device === 'webgpu' ? `, on ${place.name}` : '';
+  // A model that does not write has no conversations.
+  const talks = opened === null || opened.info.writes;
+  const title = turns.length > 0 ? talkName({ name, turns, draft }) : 'New conversation';
   return (
     <header class="chat-head">
       <div class="chat-title">
-        <h2>{turns.length > 0 ? talkName({ name, turns, draft }) : 'New conversation'}</h2>
+        <h2>{talks ? title : 'Search my notes'}</h2>
         <p class="quiet">{opened ? opened.name + where : (model?.name ?? '')}</p>
       </div>
       <div class="chat-bar">
-        <button class="button button-plain" type="button" onClick={newTalk} aria-label="New conversation">
-          <Icon name="pen" size={18} />
-          <span>New</span>
-        </button>
-        <Toggle of="talks" icon="chat" label="Conversations" />
+        {talks && (
+          <>
+            <button class="button button-plain" type="button" onClick={newTalk} aria-label="New conversation">
+              <Icon name="pen" size={18} />
+              <span>New</span>
+            </button>
+            <Toggle of="talks" icon="chat" label="Conversations" />
+          </>
+        )}
         <Toggle of="models" icon="layers" label="Models" />
-        <Toggle of="settings" icon="sliders" label="Settings" />
+        {talks && <Toggle of="settings" icon="sliders" label="Settings" />}
       </div>
     </header>
   );

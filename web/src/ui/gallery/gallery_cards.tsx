@@ -16,22 +16,12 @@ import { notify } from '../state/notices';
 import { openView } from '../state/route';
 import { useRun } from '../state/run';
 import { useStore } from '../store';
-import { thinkState } from '../think/state';
-import { writeState } from '../write/generation';
 import { CARDS, type GalleryCard, galleryFile } from './cards';
-import { fileNameOf, openCard } from './open_card';
+import { fileNameOf, openCard, openToPlay } from './open_card';
 import './gallery.css';
 
-async function write(card: GalleryCard): Promise<void> {
-  if (!(await openCard(card))) return;
-  writeState.patch({ prompt: card.prompts[0] ?? '' });
-  openView('write');
-}
-
-async function think(card: GalleryCard): Promise<void> {
-  if (!(await openCard(card))) return;
-  thinkState.patch({ text: `${card.prompts[0] ?? ''}${card.written}`.slice(0, 48), position: 12 });
-  openView('think');
+async function play(card: GalleryCard, where: 'write' | 'think'): Promise<void> {
+  if (await openToPlay(card)) openView(where);
 }
 
 async function train(card: GalleryCard): Promise<void> {
@@ -80,10 +70,10 @@ export default function GalleryCards() {
                 `text it has not seen: ${loss(card.loss)}. Licence of the text: ${card.licence}.`}
             </P>
             <div class="row">
-              <Button icon="pen" disabled={off} onClick={() => void write(card)}>
+              <Button icon="pen" disabled={off} onClick={() => void play(card, 'write')}>
                 Let it write
               </Button>
-              <Button icon="eye" disabled={off} onClick={() => void think(card)}>
+              <Button icon="eye" disabled={off} onClick={() => void play(card, 'think')}>
                 Watch it think
               </Button>
               <Button icon="play" disabled={off} onClick={() => void train(card)}>

@@ -2,6 +2,8 @@
 /** open_card.ts - a model of the gallery becomes the current one. */
 import { filesState, openModelFile } from '../state/files';
 import { notify } from '../state/notices';
+import { thinkState } from '../think/state';
+import { writeState } from '../write/generation';
 import { CARDS, type GalleryCard, galleryFile } from './cards';
 
 export function fileNameOf(card: GalleryCard): string {
@@ -16,6 +18,15 @@ export async function openCard(card: GalleryCard): Promise<boolean> {
   const { problem } = filesState.get();
   if (problem !== '') notify('error', problem);
   return opened;
+}
+
+/** openCard(), with beginnings that suit it in Write and Watch it think. */
+export async function openToPlay(card: GalleryCard): Promise<boolean> {
+  if (!(await openCard(card))) return false;
+  const [prompt = ''] = card.prompts;
+  writeState.patch({ prompt });
+  thinkState.patch({ text: `${prompt}${card.written}`.slice(0, 48), position: 12 });
+  return true;
 }
 
 /** A model to look at, for whoever has none. */

@@ -2,12 +2,15 @@
 /** need_model.tsx - what Write and Watch it think show while there is no model. */
 import { Button } from '../parts/button';
 import { Card } from '../parts/card';
+import { Later } from '../parts/later';
 import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
 import { cancelFiles } from '../state/files';
 import { openView } from '../state/route';
 import { opensModel } from '../state/tour';
 import { useStore } from '../store';
+
+const loadReady = () => import('../gallery/ready_models').then((m) => m.default);
 
 export function NeedModel({ what }: { what: string }) {
   if (useStore(opensModel)) return <Wait words="Opening a model" onCancel={cancelFiles} />;
@@ -25,6 +28,7 @@ export function NeedModel({ what }: { what: string }) {
           Open a file
         </Button>
       </div>
+      <Later load={loadReady} />
     </Card>
   );
 }
