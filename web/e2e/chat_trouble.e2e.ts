@@ -127,6 +127,23 @@ describe('Chat', () => {
     await ask('Say hello.');
   });
 
+  it('without room uses a file from where it is, and asks before what was said is lost', async () => {
+    await p.open(site.url, 'chat');
+    const cdp = await v.context.newCDPSession(page);
+    await cdp.send('Storage.overrideQuotaForOrigin', { origin: new URL(site.url).origin, quotaSize: 1 });
+    await pick(MODEL);
+    await page.getByRole('alert').getByText(/cannot be kept: the browser has no room left/).waitFor();
+    expect(await findings(page)).toEqual([]);
+    await p.button('Use it for this visit, without a copy').click();
+    await load();
+    await ask('Say hello.');
+    await page.getByText(/^This conversation is not saved\. Export it to keep it\. .*no room left/).waitFor();
+    await p.button('Stop').or(p.button('Send')).first().waitFor();
+    await page.reload();
+    await p.ready();
+    expect(v.asked).toContain('beforeunload');
+  });
+
   it('mends a stored model that the disk has damaged, by the piece, and says so', async () => {
     const body = readFileSync(SMALL);
     const ranges: (string | undefined)[] = [];

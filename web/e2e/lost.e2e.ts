@@ -105,6 +105,24 @@ describe('storage that is full', () => {
     await p.button('Go on').click();
     await p.waitForStep((await p.step()) + 20);
   });
+
+  it('has no place for a typed text: that is said, and asked before the page is left', async () => {
+    await p.open(site.url);
+    await quota(1);
+    await p.paste(TEXT);
+    await p.page.getByText('This text is not kept in the browser. The browser has no room left').waitFor();
+    await p.page.reload();
+    await p.ready();
+    expect(v.asked).toEqual(['beforeunload']);
+  });
+
+  it('keeps nobody from the models that came with the page', async () => {
+    await p.open(site.url, 'write');
+    await p.page.waitForFunction(() => navigator.serviceWorker.controller?.state === 'activated');
+    await quota(1);
+    await p.button('Recipes').click();
+    await p.page.getByRole('textbox', { name: /prompt|begin/i }).first().waitFor();
+  });
 });
 
 describe('a second tab', () => {

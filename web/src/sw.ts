@@ -97,6 +97,11 @@ function hexOf(digest: ArrayBuffer): string {
   return Array.from(new Uint8Array(digest), (b) => b.toString(16).padStart(2, '0')).join('');
 }
 
+/** Keeps what was fetched on the way. Where there is no room for it the page has it all the same. */
+async function keep(cache: Cache, url: string, response: Response): Promise<void> {
+  await cache.put(url, response).catch(() => {});
+}
+
 /** A build that is fetched when it is asked for; kept if it is this version's. */
 async function fetchBuild(cache: Cache, url: string): Promise<Response> {
   const file = FILES.find((f) => address(f.url) === url);
@@ -104,7 +109,7 @@ async function fetchBuild(cache: Cache, url: string): Promise<Response> {
   if (!file || !response.ok) return response;
   const digest = await crypto.subtle.digest('SHA-256', await response.clone().arrayBuffer());
   if (hexOf(digest) !== file.revision) return new Response(null, { status: 409 });
-  await cache.put(url, response.clone());
+  await keep(cache, url, response.clone());
   return response;
 }
 
@@ -171,7 +176,7 @@ async function fetched(cache: Cache, request: Request): Promise<Response> {
   const response = await fetch(request);
   const url = fileOf(request);
   if (url.startsWith(address('gallery/')) && isSound(url, response)) {
-    await cache.put(url, response.clone());
+    await keep(cache, url, response.clone());
   }
   return response;
 }

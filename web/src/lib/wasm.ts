@@ -49,13 +49,13 @@ async function findMissing(): Promise<Map<string, string>> {
   if (!(await relaxedSimd())) {
     missing.set('relaxed SIMD', `${who} has no relaxed SIMD (fused multiply-add)`);
   }
-  if (!isolated()) {
+  if (!nodeThreads && !globalThis.crossOriginIsolated) {
     missing.set(
       'shared memory',
       'the page is not cross-origin isolated (headers COOP and COEP), so there are no threads',
     );
-  } else if (!(await threadsSupported())) {
-    missing.set('shared memory', `${who} has no WebAssembly threads`);
+  } else if (!isolated() || !(await threadsSupported())) {
+    missing.set('shared memory', `${who} has no threads that share memory`);
   }
   if (!(await memory64())) missing.set('64-bit memory', `${who} has no 64-bit WebAssembly memory`);
   return missing;

@@ -46,6 +46,11 @@ async function mount(): Promise<Shelf> {
   try {
     return new Shelf(await OpfsDisk.mount(MODELS_FOLDER), { room, judge });
   } catch (e) {
+    if (e instanceof QuotaError) {
+      // There may be room the next time.
+      shelf = undefined;
+      throw e;
+    }
     const why = e instanceof Error ? e.message : String(e);
     throw new StoreError('UNAVAILABLE', `Models cannot be kept in this browser: ${why}.`);
   }
@@ -62,7 +67,10 @@ async function reply<T>(work: (shelf: Shelf) => Promise<T>): Promise<Reply<T>> {
       return { ok: false, code: e.code, message: e.message };
     }
     const message = e instanceof Error ? e.message : String(e);
-    if (e instanceof QuotaError) return { ok: false, code: 'QUOTA', message };
+    if (e instanceof QuotaError) {
+      const what = `It cannot be kept: ${message}. Delete a model, or make room on the disk.`;
+      return { ok: false, code: 'QUOTA', message: what };
+    }
     const stopped = e instanceof Error && e.name === 'AbortError';
     return { ok: false, code: stopped ? 'STOPPED' : 'FAILED', message };
   }

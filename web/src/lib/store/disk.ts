@@ -55,22 +55,26 @@ const OPEN_PAUSE_MS = 100;
 const NO_ROOM = 'the browser has no room left for this page';
 
 /** The error that a person can do something about is told apart from all others. */
+function told(e: unknown): unknown {
+  return e instanceof Error && e.name === 'QuotaExceededError' ? new QuotaError(NO_ROOM) : e;
+}
+
 function guarded<T>(work: () => T): T {
   try {
     return work();
   } catch (e) {
-    throw e instanceof Error && e.name === 'QuotaExceededError' ? new QuotaError(NO_ROOM) : e;
+    throw told(e);
   }
 }
 
-/** Tries again while somebody else has the file. */
+/** Tries again while somebody else has the file. Where all room is taken, none can even be made. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   for (let tries = 1; ; tries++) {
     try {
       return await work();
     } catch (e) {
       const taken = e instanceof Error && e.name === 'NoModificationAllowedError';
-      if (!taken || tries === OPEN_TRIES) throw e;
+      if (!taken || tries === OPEN_TRIES) throw told(e);
     }
     await new Promise((resolve) => setTimeout(resolve, OPEN_PAUSE_MS));
   }
@@ -124,7 +128,8 @@ export class OpfsDisk implements Disk {
       throw new Error('this browser has no private file system (OPFS)');
     }
     const root = await storage.getDirectory();
-    const disk = new OpfsDisk(await root.getDirectoryHandle(folder, { create: true }));
+    const own = await patiently(() => root.getDirectoryHandle(folder, { create: true }));
+    const disk = new OpfsDisk(own);
     // Private windows and older browsers fail only here, so it is tried once before any training.
     const probe = await disk.open('probe');
     probe.close();
@@ -133,7 +138,8 @@ export class OpfsDisk implements Disk {
   }
 
   async open(name: string): Promise<DiskFile> {
-    const file: WorkerFileHandle = await this.#folder.getFileHandle(name, { create: true });
+    const file: WorkerFileHandle = await patiently(() =>
+      this.#folder.getFileHandle(name, { create: true }));
     if (!file.createSyncAccessHandle) {
       throw new Error('this browser cannot write to its private file system from a worker');
     }

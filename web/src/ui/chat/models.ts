@@ -82,6 +82,8 @@ export interface ModelsState {
   problem: string;
   /** That the browser has no room for a model is the problem. */
   short: boolean;
+  /** The file that there is no room for, which can be used from where it is. */
+  visit: File | null;
   /** The model whose turns cannot be written as its template has them, if that is the problem. */
   untold: Looked | null;
 }
@@ -98,6 +100,7 @@ export const models = new Store<ModelsState>({
   busy: '',
   problem: '',
   short: false,
+  visit: null,
   untold: null,
 });
 
@@ -228,7 +231,7 @@ async function doing(
   what: string, work: (signal: AbortSignal) => Promise<void>, loads: Looked | null = null,
 ): Promise<void> {
   if (models.get().busy !== '') return;
-  models.patch({ busy: what, problem: '', short: false, untold: null });
+  models.patch({ busy: what, problem: '', short: false, visit: null, untold: null });
   const { signal } = (control = new AbortController());
   try {
     await work(signal);
@@ -268,14 +271,24 @@ function add(name: string, source: File | URL): Promise<void> {
       });
       await look({ name: stored.name, source: { stored: stored.id } }, signal);
     } catch (e) {
-      if (!(e instanceof StoreError && e.code === 'UNAVAILABLE' && source instanceof File)) throw e;
+      if (!(e instanceof StoreError && source instanceof File)) throw e;
       // It can be used all the same, for this visit.
+      if (e.code === 'QUOTA') models.patch({ visit: source });
+      if (e.code !== 'UNAVAILABLE') throw e;
       models.patch({ noStore: e.message });
       await look({ name, source }, signal);
     } finally {
       await refresh();
     }
   });
+}
+
+/** The file that there was no room for, from where it is. */
+export async function useForVisit(): Promise<void> {
+  const { visit } = models.get();
+  if (!visit) return;
+  const shown = { name: visit.name, source: visit };
+  await doing(`Looking at ${visit.name}`, (signal) => look(shown, signal));
 }
 
 export function addFile(file: File): Promise<void> {

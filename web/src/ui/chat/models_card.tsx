@@ -34,6 +34,7 @@ import {
   refresh,
   remove,
   resume,
+  useForVisit,
 } from './models';
 import { talk } from './talk';
 import { KEY_TYPES, NO_TEMPLATE, templateFor } from './settings';
@@ -74,7 +75,7 @@ export function ModelsCard() {
 }
 
 function Messages() {
-  const { copying, loading, busy, problem } = useStore(models);
+  const { copying, loading, busy, problem, visit } = useStore(models);
   const checking = copying?.stage === 'checking';
   const share = copying && copying.bytes > 0 ? copying.done / copying.bytes : (loading ?? 0);
   return (
@@ -99,6 +100,9 @@ function Messages() {
         <Notice kind="error">
           <P>{problem}</P>
           <TextInstead />
+          {visit && (
+            <Button onClick={() => void useForVisit()}>Use it for this visit, without a copy</Button>
+          )}
         </Notice>
       )}
     </div>

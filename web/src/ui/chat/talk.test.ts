@@ -1,24 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-/** talk.test.ts - an import that is stopped says what came, and the settings of a conversation. */
+/**
+ * talk.test.ts - an import that is stopped says what came, the settings of a conversation, and a store
+ * that has no room for one.
+ */
 import { beforeEach, expect, it, vi } from 'vitest';
 import { Store } from '../store';
 import { CHAT_DEFAULTS } from './settings';
 import { asJson, type TalkDoc } from './talk_doc';
 
-const page = vi.hoisted(() => ({ saved: (_key: string) => {} }));
+const page = vi.hoisted(() => ({ saved: (_key: string) => {}, unsaved: (): boolean => false }));
 let n = 0;
 vi.mock('../state/keeping', () => ({
   newId: () => `new${++n}`,
-  watchUnsaved: () => {},
+  watchUnsaved: (what: () => boolean) => {
+    page.unsaved = what;
+  },
   whenStore: () => Promise.resolve(true),
-  kept: { saveDoc: (key: string) => Promise.resolve(page.saved(key)) },
+  keeping: new Store({ status: 'ok', reason: '' }),
+  kept: {
+    saveDoc: async (key: string) => page.saved(key),
+    loadDocs: () => Promise.resolve({}),
+    removeDoc: () => Promise.resolve(),
+  },
 }));
 vi.mock('./models', () => ({
   chatSettings: new Store(CHAT_DEFAULTS),
   keyOf: ({ name }: { name: string }) => name,
   models: new Store({ opened: null }),
 }));
-const { importTalks, openTalk, talks } = await import('./talk');
+const { importTalks, openTalk, removeTalk, renameTalk, startTalks, talks } = await import('./talk');
 const { chatSettings, models } = await import('./models');
 const { notices } = await import('../state/notices');
 
@@ -63,4 +73,22 @@ it('a conversation that is opened leaves what the model that is open was loaded 
   expect(chatSettings.get()).toMatchObject({
     system: 'y', ctx: 512, keys: 'f16', templates: { a: '-', b: 'llama3' },
   });
+});
+
+it('a conversation for which there is no room is told of once, and counts as unsaved until it is kept', async () => {
+  await startTalks();
+  page.saved = () => {
+    throw new Error('no room');
+  };
+  for (const name of ['one', 'two']) await renameTalk(doc('x'), name);
+  await renameTalk(doc('y'), 'another');
+  expect(notices.get().map(({ text }) => text)).toEqual([
+    'This conversation is not saved. Export it to keep it. no room.',
+  ]);
+  expect(page.unsaved()).toBe(true);
+  page.saved = () => {};
+  await renameTalk(doc('x'), 'three');
+  expect(page.unsaved()).toBe(true);
+  await removeTalk(doc('y'));
+  expect(page.unsaved()).toBe(false);
 });

@@ -9,9 +9,10 @@ import type { Answer } from '../../lib/index';
 import type { AnswerOptions, AnswerPiece, AnswerStats, Turn } from '../../lib/types';
 import { TinygptError } from '../../lib/errors';
 import { plainError } from '../plain_error';
-import { kept, newId, watchUnsaved, whenStore } from '../state/keeping';
+import { keeping, kept, newId, watchUnsaved, whenStore } from '../state/keeping';
 import { notify } from '../state/notices';
 import { Store } from '../store';
+import { openDrawer } from './drawer';
 import { chatSession, chatSettings, engineDied, keyOf, models, tokensOf } from './models';
 import { biases, lines, withLoaded } from './settings';
 import { readFile, readTalk, type SaidTurn, type TalkDoc, talkName, turnsToDrop } from './talk_doc';
@@ -86,15 +87,25 @@ function asDoc(): TalkDoc {
 
 let timer: ReturnType<typeof setTimeout> | null = null;
 let writes = 0;
+/** Conversations that the store does not have as they are. */
+const unsaved = new Set<string>();
 
 async function write(doc: TalkDoc): Promise<void> {
   const others = (talks.get() ?? []).filter((other) => other.id !== doc.id);
   talks.set([doc, ...others].sort((a, b) => b.changed - a.changed));
   writes++;
   try {
-    if (await whenStore()) await kept.saveDoc(KEY + doc.id, doc);
+    if (!(await whenStore())) throw new Error(keeping.get().reason);
+    await kept.saveDoc(KEY + doc.id, doc);
+    unsaved.delete(doc.id);
   } catch (e) {
-    notify('warning', `This conversation is not saved. Export it to keep it. ${plainError(e)}`);
+    // Said once: an answer that grows is written every second. What is only begun is no loss.
+    if (doc.turns.length === 0 || unsaved.has(doc.id)) return;
+    unsaved.add(doc.id);
+    notify('warning', `This conversation is not saved. Export it to keep it. ${plainError(e)}`, {
+      label: 'Conversations',
+      run: () => openDrawer('talks'),
+    });
   } finally {
     writes--;
   }
@@ -119,7 +130,7 @@ let started = false;
 export async function startTalks(): Promise<void> {
   if (started) return;
   started = true;
-  watchUnsaved(() => timer !== null || writes > 0);
+  watchUnsaved(() => timer !== null || writes > 0 || unsaved.size > 0);
   chatSettings.subscribe(keepSoon);
   if (!(await whenStore())) {
     talks.set([]);
@@ -189,6 +200,7 @@ export async function removeTalk(doc: TalkDoc): Promise<void> {
     talk.set(fresh());
   }
   talks.set((talks.get() ?? []).filter((other) => other.id !== doc.id));
+  unsaved.delete(doc.id);
   if (await whenStore()) await kept.removeDoc(KEY + doc.id);
   notify('info', `“${talkName(doc)}” is deleted.`, { label: 'Undo', run: () => void write(doc) });
 }

@@ -13,7 +13,7 @@ import { keeping } from '../state/keeping';
 import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { useStore } from '../store';
-import { choices, meaning } from './words';
+import { choices, guessing, meaning } from './words';
 
 export function ProgressCard() {
   const s = useRun();
@@ -28,7 +28,7 @@ export function ProgressCard() {
     <Card title={`Step ${count(s.step)} of ${count(s.total)}`} aside={words} class="live-progress">
       <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
       <dl class="live-strip">
-        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss, unit)} />
+        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss, vocab, unit)} />
         <Stat
           name="Loss, new text"
           value={s.val ? loss(s.val.loss) : '–'}
@@ -117,8 +117,9 @@ const PHASES: Record<RunState['phase'], string> = {
   failed: 'stopped by a fault',
 };
 
-function among(nats: number, unit: string): string {
-  return Number.isFinite(nats) ? `one of ${choices(nats)} ${unit}` : '';
+/** Never more than there are, which a loss above that of guessing would say. */
+function among(nats: number, vocab: number, unit: string): string {
+  return Number.isFinite(nats) ? `one of ${choices(Math.min(nats, guessing(vocab)))} ${unit}` : '';
 }
 
 function Saved({ s }: { s: RunState }) {

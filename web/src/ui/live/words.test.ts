@@ -20,6 +20,7 @@ describe('words', () => {
     const said = [6, 5.5, 4, 3, 2.3, 1.8, 1.4, 1, 0.6, 0.1].map((nats) => meaning(nats));
     expect(new Set(said).size).toBe(said.length);
     expect(meaning(NaN)).toBe('');
+    expect(meaning(5.56)).toBe('It hesitates between all 256 characters: it knows nothing yet.');
     expect(meaning(4, 512, 'token')).toContain('tokens each time');
     expect(meaning(6.2, 512, 'token')).toContain('tokens: it knows nothing yet');
   });

@@ -34,8 +34,8 @@ export function choices(loss: number): string {
 export function meaning(loss: number, vocab = 256, unit: Unit = 'character'): string {
   if (!Number.isFinite(loss)) return '';
   if (loss > guessing(vocab) + 0.3) return 'Worse than guessing. The learning rate may be too high.';
+  if (loss > guessing(vocab) - 0.345) return `It hesitates between all ${vocab} ${unit}s: it knows nothing yet.`;
   const n = `It hesitates between about ${choices(loss)} ${unit}s`;
-  if (loss > guessing(vocab) - 0.345) return `${n}: it knows nothing yet.`;
   return loss > BY_HEART ? `${n} each time.` : `${n}: next to nothing surprises it.`;
 }
 

@@ -21,7 +21,8 @@ export interface PageFacts {
   locks: boolean;
   worker: 'controls' | 'registered' | 'none' | 'unsupported';
   installed: boolean;
-  /** Whether the browser installs pages as apps: Chromium's and Apple's do, Firefox does not. */
+  /** Whether the browser installs pages as apps: Chromium's and Apple's do, Firefox and
+   *  WebKit on Linux, which names Apple, too, do not. */
   installable: boolean;
   online: boolean;
   gpu: AdapterVerdict;
@@ -70,7 +71,9 @@ export async function pageFacts(): Promise<PageFacts> {
     locks: 'locks' in navigator,
     worker,
     installed: matchMedia('(display-mode: standalone)').matches,
-    installable: 'onbeforeinstallprompt' in window || /^Apple/.test(navigator.vendor),
+    installable:
+      'onbeforeinstallprompt' in window ||
+      (/^Apple/.test(navigator.vendor) && !navigator.userAgent.includes('Linux')),
     online: navigator.onLine,
     gpu,
     notifications: 'Notification' in window ? Notification.permission : 'unsupported',

@@ -149,7 +149,9 @@ function isolation(page: PageFacts): Finding {
       name: 'Isolated page',
       state: 'good',
       value: 'yes',
-      advice: 'So its threads may share memory.',
+      advice: page.sharedMemory
+        ? 'So its threads may share memory.'
+        : 'This browser has no memory that threads share, all the same.',
     };
   }
   const base: Finding = {

@@ -156,7 +156,8 @@ async function keep(mine: number, blob: Blob, origin: Origin, before: number): P
       await kept.saveDoc(HAND, { origin, text });
     }
   } catch (e) {
-    if (mine === turn) notify('warning', `This text is not kept in the browser. ${plainError(e)}`);
+    const lost = mine === turn && origin.kind !== 'stories';
+    if (lost) notify('warning', `This text is not kept in the browser. ${plainError(e)}`);
   } finally {
     if (mine === turn) textState.patch({ keeping: false });
   }
@@ -440,7 +441,12 @@ async function firstText(): Promise<void> {
 
 export function startText(): void {
   void firstText();
-  watchUnsaved(() => draft !== null || textState.get().keeping);
+  watchUnsaved(() => {
+    const { origin, blob, keeping, kept: id } = textState.get();
+    // Files and hosts still have theirs, where the store has no room for it.
+    const typed = origin.kind === 'typed' && blob !== null && id === 0;
+    return draft !== null || keeping || typed;
+  });
   // The findings depend on the window and on the part kept for checking.
   let timer = 0;
   let { ctx, valFraction } = settings.get();
