@@ -3,10 +3,12 @@
  * examples.e2e.ts - the package's examples for browsers, in one browser: a plain page, a service
  * worker, an extension, and Vite's build; each on a host that knows nothing but files. (The one for
  * Node is run by pack.test.ts.)
+ *
+ *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
  */
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { build } from 'vite';
@@ -18,6 +20,8 @@ import { program, servePlain, type Site } from './servers';
 
 const web = resolve(import.meta.dirname, '..');
 const wasm = resolve(web, process.env['TG_WASM_DIR'] ?? '../build/wasm');
+const MODEL = join(
+  web, process.env['TG_MODELS'] ?? '../.cache/models', 'SmolLM2-135M-Instruct.Q4_1.gguf');
 const folder = mkdtempSync(join(tmpdir(), 'tinygpt-examples-'));
 let site: Site;
 let v: Visit;
@@ -53,6 +57,16 @@ afterAll(async () => {
 });
 
 describe('an example', () => {
+  it('of the README answers, in a page that has nothing else', async () => {
+    const [, html = ''] = /```html\n([^]*?)```/.exec(readFileSync(join(web, 'README.md'), 'utf8')) ?? [];
+    writeFileSync(join(folder, 'plain/readme.html'), html);
+    await page.goto(`${site.url}plain/readme.html`);
+    await page.locator('input').setInputFiles(MODEL);
+    await page.locator('pre').filter({ hasText: /\w+ \w+ \w+/ }).waitFor();
+    // The page of the README names no icon, which the browser asks for all the same.
+    v.errors.splice(0, v.errors.length, ...v.errors.filter((e) => !e.endsWith('/favicon.ico')));
+  });
+
   it('in a plain page loads a model and goes on with a text', async () => {
     const model = join(folder, 'own.tinygpt');
     writeFileSync(join(folder, 'text.txt'), TEXT);
