@@ -361,6 +361,8 @@ typedef struct tg_convert_report {
                                      max_error is then of an element, and there is no divergence.
                                      Of a reranker: scores, all together one vector */
     double min_cosine;            /* of a new vector and the old one */
+    size_t n_weighed;             /* matrices that a calibration told the columns of */
+    uint64_t n_calibration;       /* tokens of its text; 0: it was a file */
 } tg_convert_report;
 
 /* Any model that can be opened, in another form. Moments and history of a run go along where the
@@ -378,9 +380,30 @@ typedef struct tg_convert_report {
  * if something else than such an output of tinygpt is there: E_ARG. What is replaced becomes
  * PATH.prev. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state; in WebAssembly:
  * the forms that are held against the original. */
+
 TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                   tg_file_kind kind, tg_weight_type type,
                                   tg_convert_report *report);
+
+typedef struct tg_text tg_text; /* a file or memory that batches are read from, as needed */
+
+/* By what the columns of a matrix matter, one of the two. */
+typedef struct tg_calibration {
+    tg_text *text;       /* windows of 512 tokens of it go through the model, which writes text: the
+                            mean square of what a column is multiplied with, of a routed expert by
+                            the tokens that go through it */
+    const char *imatrix; /* the same out of a GGUF file of llama.cpp's llama-imatrix */
+} tg_calibration;
+/* As tg_model_convert into blocks of 4 to 6 bits, whose scales are those with the smallest error
+ * by these columns, as llama.cpp weighs it. Matrices that the calibration knows nothing of, as the
+ * embedding, are written as without. The file says so (quantize.imatrix.* as llama-quantize writes
+ * them). E_ARG: another type, a folder, or not one of the two; E_UNSUPPORTED: no tokenizer, or a
+ * model that does not write text; E_DATA: a text of fewer than two tokens, a file that has none of
+ * the tensors; E_FORMAT: one of another size, by its name. */
+TG_API tg_status tg_model_convert_calibrated(tg_context *ctx, const char *path_in,
+                                             const char *path_out, tg_file_kind kind,
+                                             tg_weight_type type, const tg_calibration *calibration,
+                                             tg_convert_report *report);
 
 /* ------------------------------------------------------------- SIMPLE: tokens and conversations */
 
@@ -455,8 +478,6 @@ TG_API tg_status tg_tokenizer_ends(tg_context *ctx, const tg_tokenizer *tok, con
                                    int32_t *ends, size_t *n);
 
 /* -------------------------------------------------------------------------------- SIMPLE: texts */
-
-typedef struct tg_text tg_text; /* a file or memory that batches are read from, as needed */
 
 /* A regular file of any size; it is read with pread while training and may be larger than memory.
  * E_IO for a folder, pipe, device or missing permission. */

@@ -9,12 +9,14 @@
 #include "print/format.h"
 #include "signals.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 /* Both are indices of words, in the order of the enums below, which tie the table's rows to
  * them. */
 typedef struct values {
     int dtype, format;
+    const char *calibrate, *imatrix;
     bool force;
 } values;
 
@@ -26,6 +28,11 @@ static const tg_option options[] = {
         "--dtype", values, dtype,
         "f32|f16|int4|bf16|q8_0|q4_0|q4_k|q5_0|iq4_nl|q5_k|q6_k|q4_k_m|q5_k_m",
         "numbers in the new file; from bf16 on in gguf, folders (bf16) and v3; q4_k_m and q5_k_m have the matrices that matter more in q6_k"),
+    TG_PATH(
+        "--calibrate", values, calibrate, "TEXT",
+        "a text like those that the model is for: what it multiplies columns with there decides "
+        "which of their errors matter, for types of 4 to 6 bits"),
+    TG_PATH("--imatrix", values, imatrix, "FILE", "the same, measured by llama-imatrix (GGUF)"),
     TG_CHOICE("--format", values, format, "auto|v1|v2|v3|safetensors|gguf",
               "the layout; auto: by the name of OUT, then v3 for f32, v2 for f16 and int4"),
     TG_FLAG("--force", values, force,
@@ -35,7 +42,7 @@ static const tg_option options[] = {
 static const tg_command_spec spec = {
     .name = "convert",
     .uses = TG_USES_CPU,
-    .usage = "IN OUT [--dtype TYPE] [--format v1|v2|v3|safetensors|gguf]",
+    .usage = "IN OUT [--dtype TYPE] [--calibrate TEXT] [--format v1|v2|v3|safetensors|gguf]",
     .about =
         "Writes a model file in another layout. v3 is tinygpt's own: checksummed, and it can "
         "hold a run with all that resuming needs. v2 and v1 are those of the browser lab. "
@@ -51,6 +58,7 @@ static const tg_command_spec spec = {
     .examples = "  tinygpt convert run.tinygpt small.tinygpt --dtype int4\n"
                 "  tinygpt convert run.tinygpt run.gguf --dtype q8_0\n"
                 "  tinygpt convert smollm2.gguf smollm2.tinygpt --dtype q4_k_m\n"
+                "  tinygpt convert f16.gguf small.gguf --dtype q4_k_m --calibrate book.txt\n"
                 "  tinygpt convert run.tinygpt folder --format safetensors\n"
                 "  tinygpt convert folder/model.safetensors back.tinygpt\n",
 };
@@ -161,6 +169,8 @@ static void print_report_json(const char *in, const char *out, const char *layou
     tg_jout_uint(&j, "texts_same", r->n_texts_same);
     tg_jout_uint(&j, "vectors", r->n_vectors);
     tg_jout_double(&j, "min_cosine", r->min_cosine);
+    tg_jout_uint(&j, "weighed", r->n_weighed);
+    tg_jout_uint(&j, "calibration_tokens", r->n_calibration);
     tg_jout_close(&j);
     tg_jout_line(&j);
 }
@@ -170,6 +180,11 @@ static void print_report(const char *out, const char *layout, const tg_convert_r
     if (r->n_finer)
         printf("finer       %zu of %zu matrices, whose rows its blocks do not divide: %s\n",
                r->n_finer, r->n_tensors, r->finer);
+    if (r->n_weighed) {
+        printf("calibrated  %zu matrices by what their columns are multiplied with", r->n_weighed);
+        if (r->n_calibration) printf(" in %" PRIu64 " tokens", r->n_calibration);
+        printf("\n");
+    }
     if (r->n_positions)
         printf("read back   logits at %zu positions: largest difference %.3g, KL divergence "
                "%.3g (at most %.3g), likeliest token the same at %.1f %%\n",
@@ -190,12 +205,25 @@ static const char *const kinds_of_any[] = {
     [TG_FILE_V3] = "v3",
 };
 
-static int convert_any(tg_app *app, const char *in, const char *out, tg_file_kind kind, int dtype) {
+/* By the text or the file of the options, if there is one. */
+static tg_status convert_by(tg_app *app, const values *v, const char *in, const char *out,
+                            tg_file_kind kind, tg_convert_report *r) {
+    tg_calibration by = { .imatrix = v->imatrix };
+    const tg_weight_type type = weights[v->dtype].type;
+    if (!v->calibrate && !v->imatrix) return tg_model_convert(app->ctx, in, out, kind, type, r);
+    tg_status s = v->calibrate ? tg_text_open(app->ctx, v->calibrate, &by.text) : TG_OK;
+    if (s == TG_OK) s = tg_model_convert_calibrated(app->ctx, in, out, kind, type, &by, r);
+    tg_text_free(by.text);
+    return s;
+}
+
+static int convert_any(tg_app *app, const values *v, const char *in, const char *out,
+                       tg_file_kind kind) {
     const bool replaced = tg_app_file_bytes(out) > 0;
     tg_convert_report r;
     char layout[48];
-    snprintf(layout, sizeof layout, "%s %s", kinds_of_any[kind], weights[dtype].name);
-    const tg_status s = tg_model_convert(app->ctx, in, out, kind, weights[dtype].type, &r);
+    snprintf(layout, sizeof layout, "%s %s", kinds_of_any[kind], weights[v->dtype].name);
+    const tg_status s = convert_by(app, v, in, out, kind, &r);
     if (s != TG_OK) return failed(app, s, out);
     if (r.in_bytes == 0) { /* a run that stays one: nothing was compared */
         print_result(app, in, out, layout, replaced);
@@ -225,12 +253,30 @@ static int choose_way(tg_app *app, const char *in, int format, int dtype, bool *
     return TG_ARGS_GO_ON;
 }
 
+/* Types whose scales are the program's to choose: blocks but for Q8_0. */
+static int check_calibration(tg_app *app, const values *v, const char *out, int format) {
+    const char *option = v->calibrate ? "--calibrate" : "--imatrix";
+    if (!v->calibrate && !v->imatrix) return TG_ARGS_GO_ON;
+    if (v->calibrate && v->imatrix)
+        return tg_args_refuse(&app->args, "--calibrate and --imatrix: want one of them");
+    if (v->dtype < Q4_0 || format == SAFETENSORS)
+        return tg_args_refuse(&app->args,
+                              "%s: want --dtype of 4 to 6 bits in gguf or .tinygpt, have %s%s",
+                              option, format == SAFETENSORS ? "a folder of " : "",
+                              v->dtype == INT4 ? "int4" : weights[v->dtype].name);
+    if (v->calibrate && tg_app_same_file(v->calibrate, out))
+        return tg_args_refuse(&app->args, "--calibrate TEXT and OUT are the same file");
+    return TG_ARGS_GO_ON;
+}
+
 static int run(tg_app *app, const values *v, int format) {
     const char *in = app->args.pos[0], *out = app->args.pos[1];
     char why[512];
     const char *layout = kinds[v->dtype][format].name;
     bool by_model;
     int code = choose_way(app, in, format, v->dtype, &by_model);
+    if (code != TG_ARGS_GO_ON) return code;
+    code = check_calibration(app, v, out, format);
     if (code != TG_ARGS_GO_ON) return code;
     if (!weights[v->dtype].name && (by_model || !layout)) {
         tg_app_error(app, "int4 exists in the v2 layout only: leave --format out, and name OUT "
@@ -248,11 +294,10 @@ static int run(tg_app *app, const values *v, int format) {
         return code;
     }
     if (!by_model) return convert(app, in, out, kinds[v->dtype][format].kind, layout);
-    return convert_any(app, in, out,
+    return convert_any(app, v, in, out,
                        format == GGUF          ? TG_FILE_GGUF
                        : format == SAFETENSORS ? TG_FILE_FOLDER
-                                               : TG_FILE_V3,
-                       v->dtype);
+                                               : TG_FILE_V3);
 }
 
 int tg_cmd_convert(int argc, char **argv) {

@@ -85,11 +85,9 @@ static tg_status by_model(tg_context *ctx, const char *path_in, tg_file_kind kin
  * number. A conversion that is held against the original is src/convert's, at one go; of the other
  * one there is a job, which this runs to its end. report is filled after a conversion that failed
  * as well, with what was known by then. */
-tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
-                           tg_file_kind kind, tg_weight_type type, tg_convert_report *report) {
-    ENTER(ctx);
-    WANT(ctx, path_in);
-    WANT(ctx, path_out);
+static tg_status convert(tg_context *ctx, const char *path_in, const char *path_out,
+                         tg_file_kind kind, tg_weight_type type, const tg_calibration *calibration,
+                         tg_convert_report *report) {
     if (type < TG_WEIGHT_F32 || type > TG_WEIGHT_Q5_K_M || kind < TG_FILE_V3 || kind > TG_FILE_GGUF)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "conversion: want a kind of 0..%d and a type of 0..%d, "
@@ -99,7 +97,7 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
     tg_convert_report own = { .in_bytes = 0 };
     tg_status s = by_model(ctx, path_in, kind, type, &compared);
     if (s == TG_OK && compared) {
-        s = tg_convert(ctx, path_in, path_out, kind, type, &own);
+        s = tg_convert(ctx, path_in, path_out, kind, type, calibration, &own);
     } else if (s == TG_OK) {
         tg_job *job;
         TG_TRY(tg_model_convert_job(ctx, path_in, path_out, kind, &job));
@@ -107,6 +105,32 @@ tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *pat
     }
     if (report) *report = own;
     return s;
+}
+
+tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
+                           tg_file_kind kind, tg_weight_type type, tg_convert_report *report) {
+    ENTER(ctx);
+    WANT(ctx, path_in);
+    WANT(ctx, path_out);
+    return convert(ctx, path_in, path_out, kind, type, NULL, report);
+}
+
+tg_status tg_model_convert_calibrated(tg_context *ctx, const char *path_in, const char *path_out,
+                                      tg_file_kind kind, tg_weight_type type,
+                                      const tg_calibration *calibration,
+                                      tg_convert_report *report) {
+    ENTER(ctx);
+    WANT(ctx, path_in);
+    WANT(ctx, path_out);
+    WANT(ctx, calibration);
+    if (!calibration->text == !calibration->imatrix)
+        return tg_fail(&ctx->err, TG_E_ARG, "calibration: want a text or an imatrix, have %s",
+                       calibration->text ? "both" : "neither");
+    if (type < TG_WEIGHT_Q4_0 || (kind != TG_FILE_GGUF && kind != TG_FILE_V3))
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "calibration: want GGUF or v3 with blocks of 4 to 6 bits, whose scales it "
+                       "is for, have another kind or type");
+    return convert(ctx, path_in, path_out, kind, type, calibration, report);
 }
 
 /* ------------------------------------------------------------------------------ files written */

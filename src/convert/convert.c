@@ -81,18 +81,20 @@ static tg_status name_folder(tg_conversion *c) {
     return c->out ? TG_OK : tg_fail_memory(&c->ctx->err, file, sizeof file);
 }
 
-static tg_status convert(tg_conversion *c) {
+static tg_status convert(tg_conversion *c, const tg_calibration *calibration) {
     char folder[TG_GGUF_PATH_BYTES];
     bool own = false;
     if (c->kind == TG_FILE_FOLDER) TG_TRY(name_folder(c));
     TG_TRY(tg_fail_named(&c->ctx->err, c->in, open_source(c, folder, &own)));
+    if (calibration) TG_TRY(tg_convert_measure(c, calibration));
     if (c->kind != TG_FILE_FOLDER) return write_file(c);
     TG_TRY(tg_output_want_folder(&c->ctx->err, c->out));
     return own ? tg_convert_write_own_hf(c) : tg_convert_write_hf(c);
 }
 
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
-                     tg_weight_type type, tg_convert_report *report) {
+                     tg_weight_type type, const tg_calibration *calibration,
+                     tg_convert_report *report) {
     *report = (tg_convert_report) { .n_tensors = 0 };
     tg_conversion c = { .ctx = ctx,
                         .in = in,
@@ -105,9 +107,10 @@ tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_k
     tg_os_seen seen;
     tg_arena_init(&c.arena, &ctx->err.mem);
     tg_os_seen_begin(&ctx->err, &seen);
-    const tg_status s = convert(&c);
+    const tg_status s = convert(&c, calibration);
     tg_os_seen_end(&ctx->err);
     report->in_bytes = c.g.total_bytes;
+    if (s == TG_OK) tg_convert_count_weighed(&c);
     tg_tok_free(c.tok);
     tg_gguf_close(&c.g);
     tg_own_run_close(&c.run);

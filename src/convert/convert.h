@@ -11,9 +11,10 @@
 #include "runtime/runtime.h"
 #include "tok/tok.h"
 
-/* tg_model_convert of tinygpt.h; arguments are checked. */
+/* tg_model_convert_calibrated of tinygpt.h; arguments are checked. calibration may be NULL. */
 tg_status tg_convert(tg_context *ctx, const char *in, const char *out, tg_file_kind kind,
-                     tg_weight_type type, tg_convert_report *report);
+                     tg_weight_type type, const tg_calibration *calibration,
+                     tg_convert_report *report);
 
 /* convert_compare.c: are two files of any kinds the same model? Sizes, then tensors by their names
  * in GGUF, by the bits of their f32 values in the order of layout.h; of a run its weights alone,
@@ -42,8 +43,12 @@ typedef struct tg_conversion {
     tg_tok *tok;           /* of tokenizer.json; else NULL */
     tg_gguf_value *values; /* as they are written */
     size_t n_values;
-    tg_gguf_tensor *tensors; /* [g.n_tensors] as they are written */
-    bool *finer;             /* [g.n_tensors] whose rows wanted a finer type */
+    tg_gguf_tensor *tensors;           /* [g.n_tensors] as they are written */
+    bool *finer;                       /* [g.n_tensors] whose rows wanted a finer type */
+    const tg_calibration *calibration; /* NULL: all columns matter alike, and there is no */
+    const float **importance; /* [g.n_tensors] of [experts][columns], as GGUF has these; or NULL */
+    size_t n_importance;      /* tensors that have one */
+    uint64_t chunks;          /* windows of text that it was measured on */
 } tg_conversion;
 
 /* gguf_out.c: the file as `out` names it, whole when it returns. */
@@ -57,6 +62,14 @@ const tg_tensor *tg_convert_use(const tg_conversion *c, const tg_gguf_tensor *t)
  * third-party model, and of our own family. Whole, checked, and under its name when it returns. */
 tg_status tg_convert_write_hf(tg_conversion *c);
 tg_status tg_convert_write_own_hf(tg_conversion *c);
+
+/* convert_importance.c: fills c->importance, once the source is open; and the report's number of
+ * tensors whose blocks it was used for, once they are written. */
+tg_status tg_convert_measure(tg_conversion *c, const tg_calibration *from);
+void tg_convert_count_weighed(const tg_conversion *c);
+
+/* convert_check.c: a model of any kind, opened whole; TG_STOPPED where the command is cancelled. */
+tg_status tg_convert_open(tg_context *ctx, const char *path, tg_model **out);
 
 /* convert_check.c: opens both files as models and asks them the same; the report says how their
  * answers differ. */

@@ -256,7 +256,7 @@ static tg_status compare_models(tg_context *ctx, tg_model *a, tg_model *b, tg_co
     return compare_logits(a, b, r);
 }
 
-static tg_status open_whole(tg_context *ctx, const char *path, tg_model **out) {
+tg_status tg_convert_open(tg_context *ctx, const char *path, tg_model **out) {
     tg_model_opening o = { .file = NULL };
     tg_status s = TG_PENDING;
     while (s == TG_PENDING)
@@ -286,9 +286,9 @@ tg_status tg_convert_check(tg_context *ctx, const char *in, const char *out, tg_
     char *const cache = ctx->pack_cache, first = *cache;
     ctx->levers &= ~TG_LEVER_BIT(int8_activations);
     ctx->err.files = (tg_ctx_files) { .cancel = files.cancel, .cancel_user = files.cancel_user };
-    tg_status s = open_whole(ctx, in, &a);
+    tg_status s = tg_convert_open(ctx, in, &a);
     *cache = '\0';
-    if (s == TG_OK) s = open_whole(ctx, out, &b);
+    if (s == TG_OK) s = tg_convert_open(ctx, out, &b);
     *cache = first;
     if (s == TG_OK) s = compare_models(ctx, a, b, r);
     if (s == TG_OK) s = want_finite(&ctx->err, in, r);

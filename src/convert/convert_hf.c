@@ -49,11 +49,12 @@ static void convert(const piece *p, size_t n) {
         if (p->use) tg_tensor_logs(p->use, to, p->cols);
         if (p->reorder && tg_turns_columns(p->use->want))
             tg_head_columns(p->config, p->use->want, tg_head_in_row, to, row, p->cols);
-        if (!p->turned) tg_block_from_f32_n(p->type, p->out + i * p->cols * each, to, p->cols);
+        if (!p->turned)
+            tg_block_from_f32_n(p->type, p->out + i * p->cols * each, to, p->cols, NULL);
     }
     for (size_t c = 0; p->turned && c < p->cols; c++) {
         for (size_t i = 0; i < n; i++) row[i] = p->floats[i * p->cols + c];
-        tg_block_from_f32_n(p->type, p->out + c * n * each, row, n);
+        tg_block_from_f32_n(p->type, p->out + c * n * each, row, n, NULL);
     }
 }
 

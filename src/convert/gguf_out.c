@@ -19,8 +19,9 @@
 #include "io/tgpt/tgpt_v3_gguf.h"
 #include "load/vocabulary.h"
 #include "tok/tok_inside.h"
+#include "training/data/text.h"
 
-enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 24 };
+enum { PIECE_ELEMS = 4 << 20, VALUES_MORE = 28 };
 enum { ENDS_OF_GGUF = 3 }; /* eos, eot and eom: further ones go in a list of Ollama's */
 
 /* ------------------------------------------------------------------------------------- metadata */
@@ -169,13 +170,23 @@ static tg_status add_tokenizer(tg_conversion *c) {
  * beginning of a file is looked at. */
 #define MARK_KEY TG_OUTPUT_MARK ".version"
 
+/* What columns matter by, as llama-quantize says it. */
+#define IMATRIX "quantize.imatrix."
+
+static void add_calibration(tg_conversion *c) {
+    if (c->calibration->imatrix) add_text(c, IMATRIX "file", c->calibration->imatrix);
+    if (c->calibration->text) add_text(c, IMATRIX "dataset", c->calibration->text->name);
+    add_number(c, IMATRIX "entries_count", (uint32_t)c->n_importance);
+    add_number(c, IMATRIX "chunks_count", (uint32_t)c->chunks);
+}
+
 /* What says something of the old file alone. */
 static bool is_of_file(const char *key) {
     static const char *const keys[] = { "general.alignment", "general.file_type",
                                         "general.quantization_version", MARK_KEY };
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
         if (strcmp(key, keys[i]) == 0) return true;
-    return strncmp(key, "split.", 6) == 0;
+    return strncmp(key, "split.", 6) == 0 || strncmp(key, IMATRIX, sizeof IMATRIX - 1) == 0;
 }
 
 static tg_status make_values(tg_conversion *c, tg_file_kind kind) {
@@ -194,6 +205,7 @@ static tg_status make_values(tg_conversion *c, tg_file_kind kind) {
     }
     add_number(c, "general.file_type", c->file_type);
     add_number(c, "general.quantization_version", 2);
+    if (c->calibration) add_calibration(c);
     if (!whole) return add_tokenizer(c);
     add_value(c, (tg_gguf_value) { .key = TG_GGUF_TOKENIZER_JSON,
                                    .type = TG_GGUF_STRING,
@@ -342,6 +354,8 @@ typedef struct piece {
     size_t n, cols, head_size; /* rows, of so many; 0: they keep their order */
     bool minus_exp;            /* they are logs, which GGUF has not */
     const tg_want *reorder;    /* heads of values, into GGUF's order; NULL: they stay */
+    const float *importance;   /* [experts][cols]; NULL: none */
+    uint64_t first;            /* row of the tensor */
     const uint8_t *in;
     float *floats; /* [workers][two rows] */
     uint8_t *out;
@@ -375,7 +389,9 @@ static void convert_worker(void *arg, unsigned worker) {
         if (columns)
             tg_head_columns(&p->c->table.config, p->reorder, tg_head_in_turns, row, row + cols,
                             cols);
-        tg_block_from_f32_n(p->to->type, p->out + i * out_bytes, row, cols);
+        const float *importance = p->importance;
+        if (importance) importance += (p->first + i) / p->from->dim[1] * cols;
+        tg_block_from_f32_n(p->to->type, p->out + i * out_bytes, row, cols, importance);
     }
 }
 
@@ -392,6 +408,7 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     piece p = { .c = c, .from = from, .to = to, .cols = (size_t)from->dim[0] };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     if (use && use->reorder && c->g.heads_plain) p.reorder = use->want;
+    if (c->importance) p.importance = c->importance[number];
     p.minus_exp = use && (use->want->flags & TG_WANT_LOGS) && c->g.heads_plain;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
     const uint64_t rows = from->elems / p.cols;
@@ -414,6 +431,7 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     if (to_file->gguf) TG_TRY(tg_gguf_save_tensor(to_file->gguf, to));
     for (uint64_t first = 0; first < rows; first += most) {
         p.n = rows - first < most ? (size_t)(rows - first) : most;
+        p.first = first;
         TG_TRY(tg_gguf_read_rows(&c->g, from, first, p.n * p.cols / (size_t)from->dim[0], in));
         tg_pool_run(c->ctx->pool, convert_worker, &p);
         TG_TRY(to_file->gguf ? tg_save_write(to_file->gguf, p.out, p.n * row_out)

@@ -8,7 +8,11 @@
 
 #include "dtype/blocks.h"
 
-/* n weights, whole blocks, to blocks of a type that can be written; they are finite. */
-void tg_block_from_f32_n(tg_dtype type, uint8_t *out, const float *in, size_t n);
+/* n weights, whole blocks, to blocks of a type that can be written; they are finite. importance
+ * [n]: what an error of each of these columns of a row matters, 0 or more and finite; NULL: all
+ * alike. Types of which tg_block_weighs is false do not look at it. */
+void tg_block_from_f32_n(tg_dtype type, uint8_t *out, const float *in, size_t n,
+                         const float *importance);
+bool tg_block_weighs(tg_dtype type);
 
 #endif

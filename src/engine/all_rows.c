@@ -42,6 +42,7 @@ static tg_status build(tg_all_rows *r) {
     if (!net.cache) return tg_fail_memory(&r->ctx->err, "list of caches", sizeof *net.cache);
     net.answers = r->answers;
     add_answer(r, g, tg_net_logits(&net, r->tokens));
+    if (r->look) r->look(r->look_user, g);
     TG_TRY(tg_graph_finish(g));
     const tg_plan_options o = tg_runtime_plan_options(r->ctx, r->hidden ? "embed" : "eval");
     return tg_plan_build(&r->plan, g, &o);

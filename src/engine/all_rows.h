@@ -20,6 +20,8 @@ typedef struct tg_all_rows {
     size_t window; /* tokens that the cache holds */
     size_t most;   /* of a piece: one of the above, or the window where that is shorter */
     tg_answers answers;
+    void (*look)(void *user, tg_graph *g); /* set before open: is shown the graph; or NULL */
+    void *look_user;
     tg_graph graph;
     tg_plan plan;
     bool built;

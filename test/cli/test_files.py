@@ -8,12 +8,13 @@ transformers' cosines (test/golden/lm/minilm.txt, made by tools/oracle/minilm.py
 import json
 import math
 import os
+import random
 import re
 import shutil
 import struct
 import zipfile
 
-from gguf_file import Gguf, alphabet
+from gguf_file import FF, WIDTH, Gguf, alphabet
 from util import SILENT, TOP, check, equal, expect, have_model, main, read, text_file, tinygpt, train, write
 
 LM = os.path.join(TOP, "test", "golden", "lm")
@@ -483,6 +484,144 @@ def mixtures():
           errors["iq4_nl"] < errors["q4_0"], "the finer the closer", str(errors))
 
 
+class Routed(Gguf):
+    """A Qwen3-MoE whose attention adds nothing: what each product reads follows from its token alone."""
+    EXPERTS, USED = 8, 2
+
+    def __init__(self):
+        super().__init__(alphabet() + ["<s>"])
+        draw = random.Random(2)
+        self.values = {k.replace("llama.", "qwen3moe."): v for k, v in self.values.items()}
+        self.string("general.architecture", "qwen3moe")
+        self.bool("tokenizer.ggml.add_bos_token", False)
+        for key, value in ("expert_count", self.EXPERTS), ("expert_used_count", self.USED), \
+                ("expert_feed_forward_length", FF), ("attention.key_length", 16), ("attention.value_length", 16):
+            self.number("qwen3moe." + key, value)
+        for name in "gate", "up", "down":
+            del self.tensors[f"blk.0.ffn_{name}.weight"]
+        for name, *dims in (("attn_q_norm", 16), ("attn_k_norm", 16), ("ffn_gate_inp", WIDTH, self.EXPERTS),
+                            ("ffn_gate_exps", WIDTH, FF, self.EXPERTS), ("ffn_up_exps", WIDTH, FF, self.EXPERTS),
+                            ("ffn_down_exps", FF, WIDTH, self.EXPERTS)):
+            rows = [draw.uniform(-0.3, 0.3) for _ in range(math.prod(dims))]
+            self.tensors[f"blk.0.{name}.weight"] = [dims, 0, struct.pack(f"<{len(rows)}f", *rows), None]
+        dims, kind, rows, offset = self.tensors["blk.0.attn_output.weight"]
+        self.tensors["blk.0.attn_output.weight"] = [dims, kind, bytes(len(rows)), offset]
+
+    def rows(self, name, cols):
+        data = self.tensors[name + ".weight"][2]
+        x = struct.unpack(f"<{len(data) // 4}f", data)
+        return [x[i:i + cols] for i in range(0, len(x), cols)]
+
+    def importance(self, ids):
+        """Sums of squares and counts of each tensor's experts, as llama-imatrix writes them."""
+        sums = {}
+
+        def add(name, experts, e, x):
+            s, n = sums.setdefault(f"blk.0.{name}.weight", ([0] * (len(x) * experts), [0] * experts))
+            for i, v in enumerate(x):
+                s[e * len(x) + i] += v * v
+            n[e] += 1
+
+        def normed(x, gain):
+            return [v / math.sqrt(dot(x, x) / WIDTH + 1e-5) * g for v, g in zip(x, self.rows(gain, WIDTH)[0])]
+
+        embd, gates, ups = self.rows("token_embd", WIDTH), self.rows("blk.0.ffn_gate_exps", WIDTH), \
+            self.rows("blk.0.ffn_up_exps", WIDTH)
+        for token in ids:
+            for name in "attn_q", "attn_k", "attn_v":
+                add(name, 1, 0, normed(embd[token], "blk.0.attn_norm"))
+            x = normed(embd[token], "blk.0.ffn_norm")
+            add("ffn_gate_inp", 1, 0, x)
+            score = [dot(x, row) for row in self.rows("blk.0.ffn_gate_inp", WIDTH)]
+            for e in sorted(range(self.EXPERTS), key=lambda e: -score[e])[:self.USED]:
+                add("ffn_gate_exps", self.EXPERTS, e, x)
+                add("ffn_up_exps", self.EXPERTS, e, x)
+                gate, up = ([dot(x, row) for row in m[e * FF:(e + 1) * FF]] for m in (gates, ups))
+                add("ffn_down_exps", self.EXPERTS, e, [g / (1 + math.exp(-g)) * u for g, u in zip(gate, up)])
+        sums["blk.0.attn_output.weight"] = [1] * WIDTH, [1]  # of zeros, which nothing changes
+        return sums
+
+
+class Imatrix(Gguf):
+    """A file of llama-imatrix."""
+
+    def __init__(self, sums):
+        super().__init__()
+        self.values, self.tensors = {}, {}
+        self.string("general.type", "imatrix")
+        self.number("imatrix.chunk_count", 20)
+        for name, (s, n) in sums.items():
+            self.tensors[name + ".in_sum2"] = [[len(s) // len(n), len(n)], 0, struct.pack(f"<{len(s)}f", *s), None]
+            self.tensors[name + ".counts"] = [[1, len(n)], 0, struct.pack(f"<{len(n)}f", *n), None]
+
+
+def calibrated():
+    """What columns are multiplied with in a text, of each expert by its tokens, is what arithmetic of the
+    test's own finds, and what a file of llama-imatrix says of it."""
+    draw, routed = random.Random(3), Routed()
+    ids = [ord(draw.choice("abc")) for _ in range(16 * 20)]
+    write("text", "".join(map(chr, ids)) + "a")
+    write("routed.gguf", routed.bytes())
+    sums = routed.importance(ids)
+    unused = [n for n in sums["blk.0.ffn_up_exps.weight"][1] if n == 0]
+    check(0 < len(unused) < 7, "an expert that no token goes through", str(sums["blk.0.ffn_up_exps.weight"][1]))
+    write("imatrix.gguf", Imatrix(sums).bytes())
+    for dtype in "q4_0", "iq4_nl", "q5_0":
+        as_type = ("--dtype", dtype, "--json", "--force")
+        r = tinygpt("convert", "routed.gguf", "text.gguf", "--calibrate", "text", *as_type)
+        expect(r, 0, f"{dtype} by a text")
+        equal((r.json()["weighed"], r.json()["calibration_tokens"]), (7, 320), "seven matrices of the layer")
+        r = tinygpt("convert", "routed.gguf", "file.gguf", "--imatrix", "imatrix.gguf", *as_type)
+        expect(r, 0, f"{dtype} by a file")
+        equal(r.json()["weighed"], 7, "as many")
+        expect(tinygpt("verify", "text.gguf", "file.gguf"), 0, f"{dtype}: both are the same")
+        expect(tinygpt("convert", "routed.gguf", "plain.gguf", *as_type), 0, f"{dtype} without")
+        expect(tinygpt("verify", "text.gguf", "plain.gguf"), 1, f"{dtype}: which is something else")
+        for threads in "1", "2":
+            expect(tinygpt("convert", "routed.gguf", f"{threads}.gguf", "--calibrate", "text", *as_type,
+                           "--threads", threads), 0, f"{dtype} by {threads} threads")
+        equal(read("1.gguf"), read("2.gguf"), f"{dtype}: the same bytes for any number of threads")
+    has = read("file.gguf")
+    for key in b"file", b"entries_count", b"chunks_count":
+        check(b"quantize.imatrix." + key in has, f"it says so: {key}")
+    check(b"quantize.imatrix.dataset" in read("text.gguf"), "and on which text")
+    expect(tinygpt("convert", "text.gguf", "again.gguf", "--dtype", "q4_0"), 0, "and on without")
+    check(b"quantize.imatrix" not in read("again.gguf"), "which says nothing")
+
+    expect(tinygpt("train", "--data", text_file(), "--layers", "1", "--width", "256", "--heads", "4", "--ctx", "16",
+                   "--batch", "2", "--steps", "3", "--out", "a.tinygpt", *SILENT), 0, "a run")
+    expect(tinygpt("convert", "a.tinygpt", "a.gguf"), 0, "and as a file")
+    for source, out in ("a.tinygpt", "run.gguf"), ("a.gguf", "file.gguf"):
+        r = tinygpt("convert", source, out, "--dtype", "q4_k", "--calibrate", "text", "--force", "--json")
+        expect(r, 0, f"{source} as q4_k by a text")
+        equal((r.json()["weighed"], r.json()["calibration_tokens"]), (4, 320), f"{source}: the layer's")
+    expect(tinygpt("verify", "run.gguf", "file.gguf"), 0, "of floats in one array, and of tensors of a file")
+
+    by_text = ("--calibrate", "text")
+    sums["blk.0.attn_q.weight"][0].append(1.0)
+    write("long.gguf", Imatrix(sums).bytes())
+    sums["blk.0.attn_q.weight"] = ([math.nan] * WIDTH, [1])
+    write("nan.gguf", Imatrix(sums).bytes())
+    write("other.gguf", Imatrix({"blk.7.attn_q.weight": ([1.0] * WIDTH, [1])}).bytes())
+    write("empty", "")
+    for what, args, code, err in (
+            ("a type without scales to choose", ("--dtype", "q8_0", *by_text), 2, "want --dtype of 4 to 6 bits"),
+            ("a folder", ("--dtype", "q4_0", "--format", "safetensors", *by_text), 2, "have a folder"),
+            ("both", ("--dtype", "q4_0", *by_text, "--imatrix", "imatrix.gguf"), 2, "want one of them"),
+            ("no text", ("--dtype", "q4_0", "--calibrate", "none"), 2, "none"),
+            ("an empty text", ("--dtype", "q4_0", "--calibrate", "empty"), 2, "empty"),
+            ("a model", ("--dtype", "q4_0", "--imatrix", "routed.gguf"), 2, 'general.type: want "imatrix"'),
+            ("another model's", ("--dtype", "q4_0", "--imatrix", "other.gguf"), 2, "other.gguf: want entries"),
+            ("a longer row", ("--dtype", "q4_0", "--imatrix", "long.gguf"), 2, "blk.0.attn_q.weight.in_sum2: want 32"),
+            ("no number", ("--dtype", "q4_0", "--imatrix", "nan.gguf"), 2, "importance of blk.0.attn_q.weight")):
+        expect(tinygpt("convert", "routed.gguf", "x.gguf", *args), code, what, err=err)
+        check(not os.path.exists("x.gguf"), f"{what}: nothing is written")
+    expect(tinygpt("convert", lm("qwen2.gguf"), "x.gguf", "--dtype", "q4_0", *by_text), 2, "no tokenizer",
+           err="has no tokenizer")
+    expect(tinygpt("convert", lm("bert.zip"), "x.gguf", "--dtype", "q4_0", *by_text), 2, "an encoder",
+           err="want a model that writes text")
+
+
 def encoder_as(source, out, form, dtype, finer=0):
     """Reads back; the loss of a type shows in what is said and in the vectors themselves."""
     what = f"{os.path.basename(source)} as {form} {dtype}"
@@ -544,4 +683,4 @@ def what_they_are():
 
 
 main(embeddings, runs_and_models, runs_to_any_type, minilm, to_gguf, every_type, to_tinygpt, pack_cache,
-     makers_sampling, damaged, own_to_gguf, to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, encoders, real_ones, what_they_are)
+     makers_sampling, damaged, own_to_gguf, to_folders, short_windows, folders_with_tokenizers, superblocks, mixtures, calibrated, encoders, real_ones, what_they_are)

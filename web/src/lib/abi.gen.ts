@@ -266,7 +266,7 @@ export const STRUCTS = {
     },
   },
   tg_convert_report: {
-    size: [1120, 1136],
+    size: [1136, 1152],
     members: {
       inBytes: ['u64', 0, 0],
       outBytes: ['u64', 8, 8],
@@ -283,6 +283,15 @@ export const STRUCTS = {
       nTextsSame: ['ptr', 1100, 1112],
       nVectors: ['ptr', 1104, 1120],
       minCosine: ['f64', 1112, 1128],
+      nWeighed: ['ptr', 1120, 1136],
+      nCalibration: ['u64', 1128, 1144],
+    },
+  },
+  tg_calibration: {
+    size: [8, 16],
+    members: {
+      text: ['ptr', 0, 0],
+      imatrix: ['text', 4, 8],
     },
   },
   tg_turn: {
