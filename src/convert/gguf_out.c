@@ -291,19 +291,29 @@ static size_t place_of_kind(const tg_conversion *c, const tg_tensor *use, size_t
 
 /*
  * What matters more in a mixture, by llama.cpp's rule (src/llama-quant.cpp): what logits are made
- * of, and values and the MLP's way down in the first and the last eighth of the layers and in every
- * third between, in Q6_K; queries, keys and values in one matrix a step finer.
+ * of, and values (alone or in one matrix with queries and keys) and the MLP's way down in the first
+ * and the last eighth of the layers and in every third between, in Q6_K. It counts layers that have
+ * values; of MLPs it has the number of all layers, and of routed experts their layer, too. Where
+ * there are eight experts attention is small beside them, as values are beside queries where 80
+ * layers share keys (70B): both are finer.
  */
 static tg_dtype wanted(const tg_conversion *c, const tg_tensor *use) {
+    const tg_model_config *m = &c->table.config;
     const char *name = use ? use->name : "";
     if (!c->mixed) return c->type;
-    if (strcmp(name, c->table.config.tied ? "token_embd.weight" : "output.weight") == 0)
-        return TG_Q6_K;
-    if (strstr(name, ".attn_qkv.weight")) return c->type == TG_Q4_K ? TG_Q5_K : TG_Q6_K;
-    if (!strstr(name, ".attn_v.weight") && !strstr(name, ".ffn_down.weight")) return c->type;
-    size_t n;
-    const size_t at = place_of_kind(c, use, &n);
-    return at < n / 8 || at >= 7 * n / 8 || (at - n / 8) % 3 == 2 ? TG_Q6_K : c->type;
+    if (strcmp(name, m->tied ? "token_embd.weight" : "output.weight") == 0) return TG_Q6_K;
+    const bool value = strstr(name, ".attn_v.weight") || strstr(name, ".attn_qkv.weight");
+    const bool down = strstr(name, ".ffn_down") != NULL;
+    if (m->experts == 8 && (value || strstr(name, ".attn_k.weight"))) return TG_Q8_0;
+    if (m->experts == 8 && c->type == TG_Q4_K && strstr(name, ".attn_output.weight"))
+        return TG_Q5_K;
+    if (!value && !down) return c->type;
+    size_t n, at = place_of_kind(c, use, &n);
+    if (down) n = (size_t)m->layers;
+    if (down && m->experts > 1) at = (size_t)use->layer;
+    if (at < n / 8 || at >= 7 * n / 8 || (at - n / 8) % 3 == 2) return TG_Q6_K;
+    const bool shared = m->layers == 80 && m->kv_heads < m->heads;
+    return value && shared && c->type == TG_Q4_K ? TG_Q5_K : c->type;
 }
 
 static void tell_all_finer(tg_conversion *c) {

@@ -451,14 +451,18 @@ def mixtures():
     expect(tinygpt(*run, "--heads", "4", "--out", "own.tinygpt"), 0, "of tinygpt's own")
     expect(tinygpt(*run, "--family", "llama", "--heads", "4", "--kv-heads", "1", "--head-size", "64", "--mlp", "288",
                    "--out", "llama.tinygpt"), 0, "a Llama")
+    # Nine of eighteen layers are MLPs, which llama.cpp counts among eighteen.
+    expect(tinygpt("train", "--data", text_file(), "--family", "nemotron_h", "--layers", "18", "--width", "256",
+                   "--heads", "4", "--mlp", "256", "--ctx", "16", "--batch", "2", "--steps", "1", *SILENT, "--out",
+                   "nemotron.tinygpt"), 0, "layers that are an MLP")
     more = (0, 3, 6, 7, 8)
-    for dtype, plain, joined in ("q4_k_m", "Q4_K", "Q5_K"), ("q5_k_m", "Q5_K", "Q6_K"):
+    for dtype, plain in ("q4_k_m", "Q4_K"), ("q5_k_m", "Q5_K"):
         expect(tinygpt("convert", "own.tinygpt", "o.gguf", "--dtype", dtype), 0, dtype)
         have = types_of("o.gguf")
         equal((have["token_embd.weight"], have["position_embd.weight"]), ("Q6_K", "F32"), f"{dtype}: embeddings")
         for n in range(9):
-            for kind, want in (("attn_qkv", joined), ("attn_output", plain), ("ffn_up", plain),
-                               ("ffn_down", "Q6_K" if n in more else plain)):
+            finer = "Q6_K" if n in more else plain
+            for kind, want in (("attn_qkv", finer), ("attn_output", plain), ("ffn_up", plain), ("ffn_down", finer)):
                 equal(have[f"blk.{n}.{kind}.weight"], want, f"{dtype}: {kind} of layer {n}")
         # Rows of the way down are 288 long, which no block of 256 divides.
         shorter = {"Q4_K": "Q5_0", "Q5_K": "Q5_1"}[plain]
@@ -472,9 +476,19 @@ def mixtures():
                                ("ffn_down", "Q8_0" if n in more else shorter), ("ffn_gate", plain)):
                 equal(have[f"blk.{n}.{kind}.weight"], want, f"{dtype}: {kind} of layer {n}")
         expect(tinygpt("sample", "l.gguf", "--prompt", "ab", "--tokens", "3"), 0, f"{dtype} writes")
+        expect(tinygpt("convert", "nemotron.tinygpt", "n.gguf", "--dtype", dtype), 0, f"layers that are an MLP as {dtype}")
+        have = types_of("n.gguf")
+        equal([have[f"blk.{2 * n + 1}.ffn_down.weight"] for n in range(9)],
+              ["Q6_K" if n in (0, 1, 4, 7) else plain for n in range(9)], f"{dtype}: MLPs among other layers")
         expect(tinygpt("convert", lm("phi3"), "p.gguf", "--dtype", dtype), 0, f"Phi-3 as {dtype}")
         have = types_of("p.gguf")
         equal((have["token_embd.weight"], have["output.weight"]), (shorter, "Q8_0"), f"{dtype}: both ends")
+        # Eight experts: keys and values in Q8_0, and the smaller mixture has a finer way out of attention.
+        expect(tinygpt("convert", write("eight.gguf", Routed().bytes()), "e.gguf", "--dtype", dtype, "--force"), 0, f"eight as {dtype}")
+        have = types_of("e.gguf")
+        for kind, want in (("attn_q", shorter), ("attn_k", "Q8_0"), ("attn_v", "Q8_0"), ("attn_output", "Q5_1"),
+                           ("ffn_up_exps", shorter), ("ffn_down_exps", "Q8_0")):
+            equal(have[f"blk.0.{kind}.weight"], want, f"{dtype}: {kind} beside eight experts")
     errors = {}
     for dtype in "q4_0", "iq4_nl", "q5_0", "q5_k", "q6_k":
         r = tinygpt("convert", "own.tinygpt", "o.gguf", "--dtype", dtype, "--json")
