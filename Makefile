@@ -243,7 +243,7 @@ WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/ops/columns/
                        src/ops/attention_spans/attention_spans_grad%
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
                 -fno-trapping-math -mbulk-memory -mnontrapping-fptoint -fvisibility=hidden -DTG_UNSTABLE \
-                -DTG_FLOAT_REFS $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
+                -DTG_FLOAT_REFS -DTG_NATIVE_PARTS=0 $(foreach op,$(WASM_LACKS_OPS),-DTG_OP_$(op)=TG_OP_COUNT) \
                 -I$(BUILD)/gen/web -Iinclude -Isrc -I$(BUILD)/gen/small -I$(BUILD)/gen -MMD -MP $(WARN) $(WERROR)
 # Names stay until the test cases of the ops are out, which lie in a segment of their own.
 WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack-size=1048576 \

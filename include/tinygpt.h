@@ -380,7 +380,6 @@ typedef struct tg_convert_report {
  * if something else than such an output of tinygpt is there: E_ARG. What is replaced becomes
  * PATH.prev. E_UNSUPPORTED: a vocabulary, or a rule, that the form cannot state; in WebAssembly:
  * the forms that are held against the original. */
-
 TG_API tg_status tg_model_convert(tg_context *ctx, const char *path_in, const char *path_out,
                                   tg_file_kind kind, tg_weight_type type,
                                   tg_convert_report *report);

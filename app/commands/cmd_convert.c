@@ -180,10 +180,12 @@ static void print_report(const char *out, const char *layout, const tg_convert_r
     if (r->n_finer)
         printf("finer       %zu of %zu matrices, whose rows its blocks do not divide: %s\n",
                r->n_finer, r->n_tensors, r->finer);
-    if (r->n_weighed) {
-        printf("calibrated  %zu matrices by what their columns are multiplied with", r->n_weighed);
-        if (r->n_calibration) printf(" in %" PRIu64 " tokens", r->n_calibration);
-        printf("\n");
+    if (r->n_weighed || r->n_calibration) {
+        printf("calibrated  %zu of %zu matrices by what their columns are multiplied with",
+               r->n_weighed, r->n_tensors);
+        if (r->n_calibration)
+            printf(" in %" PRIu64 " token%s", r->n_calibration, r->n_calibration == 1 ? "" : "s");
+        printf("%s\n", r->n_weighed ? "" : ": all are of a type without such scales");
     }
     if (r->n_positions)
         printf("read back   logits at %zu positions: largest difference %.3g, KL divergence "

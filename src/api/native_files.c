@@ -126,6 +126,9 @@ tg_status tg_model_convert_calibrated(tg_context *ctx, const char *path_in, cons
     if (!calibration->text == !calibration->imatrix)
         return tg_fail(&ctx->err, TG_E_ARG, "calibration: want a text or an imatrix, have %s",
                        calibration->text ? "both" : "neither");
+    if (calibration->text && calibration->text->train_row)
+        return tg_fail(&ctx->err, TG_E_ARG,
+                       "calibration: want a plain text, whose tokens are all learnt, have rows");
     if (type < TG_WEIGHT_Q4_0 || (kind != TG_FILE_GGUF && kind != TG_FILE_V3))
         return tg_fail(&ctx->err, TG_E_ARG,
                        "calibration: want GGUF or v3 with blocks of 4 to 6 bits, whose scales it "

@@ -6,6 +6,7 @@
 #ifndef TG_CONVERT_CONVERT_H
 #define TG_CONVERT_CONVERT_H
 
+#include "base/parts.h"
 #include "convert/own_gguf.h"
 #include "model/net.h"
 #include "runtime/runtime.h"
@@ -45,7 +46,7 @@ typedef struct tg_conversion {
     size_t n_values;
     tg_gguf_tensor *tensors;           /* [g.n_tensors] as they are written */
     bool *finer;                       /* [g.n_tensors] whose rows wanted a finer type */
-    const tg_calibration *calibration; /* NULL: all columns matter alike, and there is no */
+    const tg_calibration *calibration; /* NULL: all columns matter alike, and what follows is 0 */
     const float **importance; /* [g.n_tensors] of [experts][columns], as GGUF has these; or NULL */
     size_t n_importance;      /* tensors that have one */
     uint64_t chunks;          /* windows of text that it was measured on */

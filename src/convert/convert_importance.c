@@ -215,9 +215,11 @@ static tg_status set_mean(const tg_conversion *c, const tg_gguf_tensor *t, doubl
                           float *out) {
     const double mean = count > 0 ? sum / count : 1;
     *out = (float)mean;
-    if (mean >= 0 && mean < TG_INF) return TG_OK;
-    return tg_fail(&c->ctx->err, TG_E_DATA,
-                   "importance of %s: want finite means of squares, have another", t->name);
+    if (count >= 0 && *out >= 0 && *out < TG_INF) return TG_OK;
+    return tg_fail(
+        &c->ctx->err, TG_E_DATA,
+        "importance of %s: want finite means of squares over counts of 0 or more, have others",
+        t->name);
 }
 
 static tg_status take_part(tg_conversion *c, size_t number, const tg_tensor *use, const part *p) {

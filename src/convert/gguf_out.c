@@ -205,7 +205,7 @@ static tg_status make_values(tg_conversion *c, tg_file_kind kind) {
     }
     add_number(c, "general.file_type", c->file_type);
     add_number(c, "general.quantization_version", 2);
-    if (c->calibration) add_calibration(c);
+    if (TG_NATIVE_PARTS && c->calibration) add_calibration(c);
     if (!whole) return add_tokenizer(c);
     add_value(c, (tg_gguf_value) { .key = TG_GGUF_TOKENIZER_JSON,
                                    .type = TG_GGUF_STRING,
@@ -300,7 +300,7 @@ static size_t place_of_kind(const tg_conversion *c, const tg_tensor *use, size_t
 static tg_dtype wanted(const tg_conversion *c, const tg_tensor *use) {
     const tg_model_config *m = &c->table.config;
     const char *name = use ? use->name : "";
-    if (!c->mixed) return c->type;
+    if (!TG_NATIVE_PARTS || !c->mixed) return c->type;
     if (strcmp(name, m->tied ? "token_embd.weight" : "output.weight") == 0) return TG_Q6_K;
     const bool value = strstr(name, ".attn_v.weight") || strstr(name, ".attn_qkv.weight");
     const bool down = strstr(name, ".ffn_down") != NULL;
@@ -354,7 +354,7 @@ static tg_status make_tensors(tg_conversion *c) {
         t->bytes = t->elems / tg_dtype_table[t->type].cols * tg_dtype_table[t->type].bytes;
         c->report->n_tensors += matrix;
     }
-    tell_all_finer(c);
+    if (TG_NATIVE_PARTS) tell_all_finer(c);
     return TG_OK;
 }
 
@@ -400,7 +400,7 @@ static void convert_worker(void *arg, unsigned worker) {
             tg_head_columns(&p->c->table.config, p->reorder, tg_head_in_turns, row, row + cols,
                             cols);
         const float *importance = p->importance;
-        if (importance) importance += (p->first + i) / p->from->dim[1] * cols;
+        if (TG_NATIVE_PARTS && importance) importance += (p->first + i) / p->from->dim[1] * cols;
         tg_block_from_f32_n(p->to->type, p->out + i * out_bytes, row, cols, importance);
     }
 }
@@ -418,7 +418,7 @@ static tg_status write_tensor(tg_conversion *c, const sink *to_file, size_t numb
     piece p = { .c = c, .from = from, .to = to, .cols = (size_t)from->dim[0] };
     if (use && use->turns && c->g.heads_plain) p.head_size = (size_t)c->table.config.head_size;
     if (use && use->reorder && c->g.heads_plain) p.reorder = use->want;
-    if (c->importance) p.importance = c->importance[number];
+    if (TG_NATIVE_PARTS && c->importance) p.importance = c->importance[number];
     p.minus_exp = use && (use->want->flags & TG_WANT_LOGS) && c->g.heads_plain;
     if (p.head_size && from->n_dims == 1) p.cols = 1; /* elements of a bias are its rows */
     const uint64_t rows = from->elems / p.cols;

@@ -322,7 +322,7 @@ static tg_status add_factors(tg_gguf *g, const tg_gguf_value *factors, tg_gguf_t
 /* Of a fresh model a part of whose heads turns within the whole one: what a file of GGUF has it by.
  * *out stays where there is no such part. */
 static tg_status make_factors(tg_gguf *g, const tg_model_config *c, const tg_gguf_value **out) {
-    if (!tg_family_of(c)->proportional || c->rope_size == 0 || *out) return TG_OK;
+    if (!tg_turns_in_proportion(c) || c->rope_size == 0 || *out) return TG_OK;
     const size_t n = (size_t)c->head_size / 2;
     tg_gguf_value *v = tg_arena_alloc(&g->arena, sizeof *v);
     float *factors = tg_arena_array(&g->arena, n, sizeof *factors);

@@ -197,7 +197,7 @@ static void put_lines(const tg_model_file *f, const tg_meta *meta, tg_buf *out) 
     else if (c->ssm_heads > 0)
         tg_buf_printf(
             out, "kinds       %.*s: a for attention, %s%s of %d heads of %d, states of %d\n",
-            (int)c->layers, c->layer_kind, tg_family_of(c)->alone ? "f for an MLP, " : "",
+            (int)c->layers, c->layer_kind, tg_has_mlps_alone(c) ? "f for an MLP, " : "",
             tg_family_of(c)->other == TG_LAYER_DELTA ? "d for a gated delta net" : "m for Mamba2",
             (int)c->ssm_heads, (int)c->ssm_head_size, (int)c->ssm_state);
     else if (c->conv_taps > 0)

@@ -324,6 +324,13 @@ static tg_value *encoder_logits(model_check *m, tg_net *net) {
     return tg_net_masked_logits(net, &m->texts);
 }
 
+/* A number that is not trained, by the op that multiplies with it (ops/columns/times.c). */
+static bool stands_still(const tg_graph *g, const tg_value *weight) {
+    for (const tg_node *n = g->first; n; n = n->next)
+        if (n->op == TG_OP_times && n->in[1] == weight) return true;
+    return false;
+}
+
 /* Levers are off (see the caller's tg_graph_init), so that no fusion hides a node. */
 static tg_status build_model(model_check *m, tg_ctx *err, const tg_model_config *config) {
     TG_TRY(tg_layout_make(err, &m->arena, config, &m->layout));
@@ -338,7 +345,8 @@ static tg_status build_model(model_check *m, tg_ctx *err, const tg_model_config 
     tg_value *logits = encodes ? encoder_logits(m, &net) : tg_net_logits(&net, m->tokens);
     m->loss = tg_cross_entropy(g, logits, m->targets, 1);
     for (tg_node *n = g->first; n && m->n < 96; n = n->next)
-        if (n->op == TG_OP_view && n->in[0] == m->weights) m->wrt[m->n++] = &n->out[0];
+        if (n->op == TG_OP_view && n->in[0] == m->weights && !stands_still(g, &n->out[0]))
+            m->wrt[m->n++] = &n->out[0];
     tg_grad(g, m->loss, 1, m->wrt, m->n, m->dwrt);
     TG_TRY(tg_graph_finish(g));
     return tg_oracle_init(&m->oracle, g);

@@ -24,7 +24,7 @@ static bool has_site(const tg_probe *p, int layer, tg_site site) {
     switch (site) {
     case TG_SITE_HEADS: return kind == TG_LAYER_ATTENTION;
     case TG_SITE_ATTENTION: return kind != TG_LAYER_MLP;
-    case TG_SITE_MLP: return kind == TG_LAYER_MLP || !tg_family_of(c)->alone;
+    case TG_SITE_MLP: return kind == TG_LAYER_MLP || !tg_has_mlps_alone(c);
     default: return true;
     }
 }

@@ -120,7 +120,7 @@ const tg_vector *tg_weights_vector(const tg_model *m, const char *name) {
 static tg_status add_gains(tg_model *m) {
     const tg_model_config *c = &m->layout.config;
     const int32_t sizes[] = { c->head_size, c->window_head_size };
-    for (int k = 0; k < 2 && tg_family_of(c)->by_layer; k++) {
+    for (int k = 0; k < 2 && tg_differs_by_layer(c); k++) {
         char name[32];
         float *ones = NULL;
         snprintf(name, sizeof name, TG_NO_GAIN_NAME, (int)sizes[k]);

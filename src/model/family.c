@@ -150,12 +150,23 @@ static tg_status want_size(tg_ctx *ctx, const char *where, const char *name, int
  * sizes, groups and states are 1 at least (ssm, as a number) or 0. */
 static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_config *c) {
     const tg_layer_kind other = tg_family_of(c)->other;
+    int attend = 0, alone = 0;
     for (int i = 0; i < c->layers; i++)
         if (tg_layer_kind_of(c, i) != TG_LAYER_ATTENTION && tg_layer_kind_of(c, i) != other &&
-            !(tg_family_of(c)->alone && tg_layer_kind_of(c, i) == TG_LAYER_MLP))
+            !(tg_has_mlps_alone(c) && tg_layer_kind_of(c, i) == TG_LAYER_MLP))
             return tg_fail(ctx, TG_E_UNSUPPORTED,
                            "%s: layer_kind: want kinds that %s has, have '%c' in layer %d", where,
                            c->family, c->layer_kind[i], i);
+    for (int i = 0; i < c->layers; i++) {
+        attend += tg_layer_kind_of(c, i) == TG_LAYER_ATTENTION;
+        alone += tg_layer_kind_of(c, i) == TG_LAYER_MLP;
+    }
+    /* Files tell heads of keys and an MLP's width by layers that have them. */
+    if (tg_has_mlps_alone(c) && (attend == 0 || alone == 0))
+        return tg_fail(ctx, TG_E_UNSUPPORTED,
+                       "%s: layer_kind: want layers of attention and of an MLP, as %s has them, "
+                       "have %d and %d",
+                       where, c->family, attend, alone);
     const tg_layer_kind sized = other ? other : tg_family_of(c)->beside;
     const bool taps = sized != 0, ssm = tg_layer_has_state(sized);
     TG_TRY(want_size(ctx, where, "conv_taps", c->conv_taps, taps ? 2 : 0,
@@ -172,10 +183,10 @@ static tg_status check_kinds(tg_ctx *ctx, const char *where, const tg_model_conf
 /* Layers that share, and sizes of some layers, in families that have them. The first layer of each
  * kind has keys of its own, which others read. */
 tg_status tg_config_check_layers(tg_ctx *ctx, const char *where, const tg_model_config *c) {
-    const bool some = tg_family_of(c)->by_layer;
+    const bool some = tg_differs_by_layer(c);
+    TG_TRY(want_size(ctx, where, "kv_shared", c->kv_shared, 0, some ? c->layers - 1 : 0));
     const int32_t own = c->layers - c->kv_shared;
     bool all = c->kv_shared == 0, windowed = c->kv_shared == 0;
-    TG_TRY(want_size(ctx, where, "kv_shared", c->kv_shared, 0, some ? c->layers - 1 : 0));
     TG_TRY(want_size(ctx, where, "mlp_shared", c->mlp_shared, 0,
                      some && c->kv_shared > 0 ? 262144 : 0));
     TG_TRY(want_size(ctx, where, "window_head_size", c->window_head_size, 0, some ? 1024 : 0));
@@ -264,7 +275,7 @@ static tg_status check(tg_ctx *ctx, const char *where, const tg_model_config *c)
  * left for check() to refuse. */
 static void order_layers(const tg_family *f, tg_model_config *c) {
     if (!f->other || c->layer_kind[0] || c->layers > (int32_t)sizeof c->layer_kind) return;
-    const int32_t step = f->alone ? 2 : 1;
+    const int32_t step = TG_NATIVE_PARTS && f->alone ? 2 : 1;
     memset(c->layer_kind, TG_LAYER_MLP, c->layers > 0 ? (size_t)c->layers : 0);
     for (int32_t i = 0; i < c->layers; i += step) {
         const bool all = (i / step + 1) % f->attention_every == 0 || i + step >= c->layers;

@@ -10,6 +10,7 @@
 #ifndef TG_MODEL_FAMILY_H
 #define TG_MODEL_FAMILY_H
 
+#include "base/parts.h"
 #include "io/gguf/gguf.h"
 #include "ir/graph.h"
 #include "tinygpt.h"
@@ -244,14 +245,26 @@ static inline bool tg_windowed(const tg_model_config *c, int layer) {
     return c->window > 0 && (c->window_every == 0 || number % c->window_every != 0);
 }
 
+/* Of the family: sizes may differ by layer, layers may be an MLP alone, pairs turn within the whole
+ * head. */
+static inline bool tg_differs_by_layer(const tg_model_config *c) {
+    return TG_NATIVE_PARTS && tg_family_of(c)->by_layer;
+}
+static inline bool tg_has_mlps_alone(const tg_model_config *c) {
+    return TG_NATIVE_PARTS && tg_family_of(c)->alone;
+}
+static inline bool tg_turns_in_proportion(const tg_model_config *c) {
+    return TG_NATIVE_PARTS && tg_family_of(c)->proportional;
+}
+
 /* Does it read the keys and values of an earlier one? */
 static inline bool tg_shares_keys(const tg_model_config *c, int layer) {
-    return layer >= c->layers - c->kv_shared;
+    return TG_NATIVE_PARTS && layer >= c->layers - c->kv_shared;
 }
 /* Elements of its heads, and the width of its MLP. */
 static inline int32_t tg_layer_head_size(const tg_model_config *c, int layer) {
-    return layer >= 0 && c->window_head_size > 0 && tg_windowed(c, layer) ? c->window_head_size
-                                                                          : c->head_size;
+    const bool windowed = TG_NATIVE_PARTS && layer >= 0 && c->window_head_size > 0;
+    return windowed && tg_windowed(c, layer) ? c->window_head_size : c->head_size;
 }
 static inline int32_t tg_layer_mlp(const tg_model_config *c, int layer) {
     return c->mlp_shared > 0 && tg_shares_keys(c, layer) ? c->mlp_shared : c->mlp;

@@ -110,8 +110,8 @@ static tg_status read_mlp_list(const tg_gguf *g, tg_model_config *c) {
 static tg_status read_mlp(const tg_gguf *g, tg_model_config *c) {
     char key[TG_KEY_BYTES];
     const tg_gguf_value *v = tg_gguf_find(g, tg_config_key(c, "feed_forward_length", key));
-    if (tg_family_of(c)->by_layer && v && v->type == TG_GGUF_ARRAY) return read_mlp_list(g, c);
-    if (!tg_family_of(c)->alone)
+    if (tg_differs_by_layer(c) && v && v->type == TG_GGUF_ARRAY) return read_mlp_list(g, c);
+    if (!tg_has_mlps_alone(c))
         return tg_config_want_int(g, c, "feed_forward_length", 262144, &c->mlp);
     bool fits = v && v->type == TG_GGUF_ARRAY && v->count == (uint64_t)c->layers &&
                 (v->element == TG_GGUF_I32 || v->element == TG_GGUF_U32);
@@ -337,8 +337,9 @@ tg_status tg_config_read(const tg_gguf *g, tg_arena *arena, tg_model_config *c) 
 /* rope_size 0 is the whole head. Where a part turns within the whole one, the rest of its table are
  * frequencies of 0. */
 size_t tg_config_turned(const tg_model_config *c, int table) {
-    if (table == TG_FREQ_WINDOW && c->window_head_size > 0) return (size_t)c->window_head_size;
-    const bool part = c->rope_size > 0 && !tg_family_of(c)->proportional;
+    if (TG_NATIVE_PARTS && table == TG_FREQ_WINDOW && c->window_head_size > 0)
+        return (size_t)c->window_head_size;
+    const bool part = c->rope_size > 0 && !tg_turns_in_proportion(c);
     return (size_t)(part ? c->rope_size : c->head_size);
 }
 
@@ -374,7 +375,7 @@ static float yarn_share(const tg_model_config *c, int32_t i) {
  * with its own to the bit. Layers with a window are never stretched. */
 void tg_config_freq(const tg_model_config *c, int table, const float *factors, float *out) {
     const int32_t half = (int32_t)tg_config_turned(c, table) / 2;
-    const bool part = tg_family_of(c)->proportional && c->rope_size > 0 && table != TG_FREQ_WINDOW;
+    const bool part = tg_turns_in_proportion(c) && c->rope_size > 0 && table != TG_FREQ_WINDOW;
     const bool yarn = c->rope_original > 0 && c->rope_factor != 1;
     const float divisor = table == TG_FREQ_WINDOW ? 1 : c->rope_factor;
     const double base = (double)c->rope_base[table == TG_FREQ_WINDOW];

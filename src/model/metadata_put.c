@@ -70,8 +70,8 @@ void tg_config_put_kv_heads(tg_metadata *m) {
 void tg_config_put_mlp(tg_metadata *m) {
     static const char name[] = "feed_forward_length";
     const tg_model_config *c = m->c;
-    const bool alone = tg_family_of(c)->alone;
-    if (!alone && c->mlp_shared == 0) {
+    const bool alone = tg_has_mlps_alone(c);
+    if (!TG_NATIVE_PARTS || (!alone && c->mlp_shared == 0)) {
         tg_config_put_int(m, name, c->mlp);
         return;
     }

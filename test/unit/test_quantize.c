@@ -104,7 +104,7 @@ static double loss_by_importance(tg_dtype type, const float *by, double *weighed
         all += h;
     }
     *weighed = sqrt(sum_weighed / all);
-    return sqrt(sum / N);
+    return sqrt(sum / (double)N);
 }
 
 /* Not more of either kind than llama.cpp loses; and less of what counts than without. */

@@ -66,5 +66,5 @@ it('notes are found by what they mean, refused where they are no text, and read 
   await p.page.getByText('bert.zip').first().waitFor();
   await p.page.getByText('3 passages of 2 files').waitFor();
   expect(await p.page.getByRole('list', { name: 'What was found' }).getByRole('listitem').count()).toBe(0);
-  expect(NOTES).toContain(await ask(NOTES[1]!));
+  expect(await ask(NOTES[1]!)).toBe(NOTES[1]);
 });

@@ -19,6 +19,7 @@
 #define TG_IO_HF_H
 
 #include "base/codec/json.h"
+#include "base/parts.h"
 #include "io/folder.h"
 #include "io/gguf/gguf.h"
 #include "io/safetensors/safetensors_head.h"

@@ -409,7 +409,8 @@ static tg_status put_proportional(tg_hf_values *m, const tg_json *rope) {
     if (rope && !tg_hf_member(m, rope, "partial_rotary_factor")) part = 1;
     if (rope) TG_TRY(tg_hf_get_float(m, rope, "partial_rotary_factor", &part));
     if (rope) TG_TRY(tg_hf_get_float(m, rope, "factor", &factor));
-    const size_t half = (size_t)head / 2, turned = (size_t)((double)head * part / 2);
+    /* What our own writer divided may be a hair below the whole number. */
+    const size_t half = (size_t)head / 2, turned = (size_t)((double)head * part / 2 + 1e-9);
     if (head < 2 || head > 65536 || head % 2 != 0 || part > 1 || turned < 1 || factor != 1)
         return tg_fail(
             m->g->ctx, TG_E_UNSUPPORTED,
@@ -428,7 +429,7 @@ static tg_status put_scaling(tg_hf_values *m, const tg_json *rope, double base, 
     if (!kind) kind = old;
     if (!kind || tg_json_is(kind, "default")) return TG_OK;
     double factor = 1;
-    if (m->family->proportional > 0 && tg_json_is(kind, "proportional"))
+    if (TG_NATIVE_PARTS && m->family->proportional > 0 && tg_json_is(kind, "proportional"))
         return put_proportional(m, rope);
     const bool yarn = tg_json_is(kind, "yarn");
     if (m->family->longrope && (yarn || tg_json_is(kind, "longrope") || tg_json_is(kind, "su")))
@@ -477,8 +478,9 @@ static tg_status put_rope(tg_hf_values *m) {
     if (m->family->local_rope) TG_TRY(put_local_rope(m, windowed));
     const tg_json *scaling = full ? full : tg_hf_member(m, m->root, "rope_scaling");
     if (m->family->part > 0) TG_TRY(put_part(m, scaling, &turned));
-    if (!scaling) return m->family->proportional > 0 ? put_proportional(m, NULL) : TG_OK;
-    if (m->family->proportional == 0) TG_TRY(want_whole_head(m, scaling));
+    const bool proportional = TG_NATIVE_PARTS && m->family->proportional > 0;
+    if (!scaling) return proportional ? put_proportional(m, NULL) : TG_OK;
+    if (!proportional) TG_TRY(want_whole_head(m, scaling));
     TG_TRY(put_scaling(m, scaling, base, turned));
     /* Parts that turn by rows and columns of images; of a text all turn by its positions. */
     if (m->family->beside) {
@@ -527,6 +529,11 @@ static tg_status put_windows(tg_hf_values *m) {
     }
     int64_t layers = 0;
     TG_TRY(tg_hf_get_int(m, m->root, "num_hidden_layers", &layers));
+    if (!types && layers % period != 0)
+        return tg_fail(m->g->ctx, TG_E_UNSUPPORTED,
+                       "%s: layer_types: want a kind for each of %" PRId64
+                       " layers, as every %" PRId64 " does not divide them, have none",
+                       m->where, layers, period);
     uint8_t *each = tg_hf_put_bools(m, "attention.sliding_window_pattern", (size_t)layers);
     for (int64_t i = 0; each && i < layers; i++) each[i] = (i + 1) % period != 0;
     return TG_OK;

@@ -436,7 +436,7 @@ static tg_status put_rope(tg_json_writer *w, const tg_gguf *g, const tg_hf_famil
     if (!factor) factor = value(g, f, "rope.scale_linear");
     tg_rope_llama3 rule;
     bool llama3;
-    if (f->proportional > 0) return put_proportional(w, g, f);
+    if (TG_NATIVE_PARTS && f->proportional > 0) return put_proportional(w, g, f);
     TG_TRY(find_llama3(g, f, &rule, &llama3));
     put_float(w, g, f, "rope.freq_base", f->base_key ? f->base_key : "rope_theta");
     TG_TRY(put_local_rope(w, g, f));

@@ -44,7 +44,7 @@ function judge(name: string, head: Uint8Array): string {
 
 async function mount(): Promise<Shelf> {
   try {
-    return new Shelf(await OpfsDisk.mount(MODELS_FOLDER), { room, judge });
+    return new Shelf(await OpfsDisk.mount(MODELS_FOLDER, { full: true }), { room, judge });
   } catch (e) {
     if (e instanceof QuotaError) {
       // There may be room the next time.

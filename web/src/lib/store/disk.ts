@@ -121,8 +121,9 @@ export class OpfsDisk implements Disk {
     this.#folder = folder;
   }
 
-  /** Throws, with a sentence, where a browser has no such file system or refuses it. */
-  static async mount(folder: string): Promise<OpfsDisk> {
+  /** Throws, with a sentence, where a browser has no such file system or refuses it; where it is
+   *  full, unless that is enough for what is there to be listed, read and removed. */
+  static async mount(folder: string, { full = false } = {}): Promise<OpfsDisk> {
     const storage = globalThis.navigator?.storage;
     if (typeof storage?.getDirectory !== 'function') {
       throw new Error('this browser has no private file system (OPFS)');
@@ -131,9 +132,13 @@ export class OpfsDisk implements Disk {
     const own = await patiently(() => root.getDirectoryHandle(folder, { create: true }));
     const disk = new OpfsDisk(own);
     // Private windows and older browsers fail only here, so it is tried once before any training.
-    const probe = await disk.open('probe');
-    probe.close();
-    await disk.remove('probe');
+    try {
+      const probe = await disk.open('probe');
+      probe.close();
+      await disk.remove('probe');
+    } catch (e) {
+      if (!(full && e instanceof QuotaError)) throw e;
+    }
     return disk;
   }
 

@@ -154,7 +154,7 @@ async function startEngine(): Promise<Engine> {
   };
   made.onRebuilt = (reason) => {
     forget();
-    models.patch({ problem: `The engine stopped (${reason}). Open the model again.` });
+    models.patch({ visit: null, problem: `The engine stopped (${reason}). Open the model again.` });
   };
   return made;
 }
@@ -222,7 +222,7 @@ export function engineDied(e: unknown, of: ChatSession | null = session): boolea
   if (of !== session) return true;
   engine = null;
   forget();
-  models.patch({ problem: `${plainError(e)} Open the model again.` });
+  models.patch({ visit: null, problem: `${plainError(e)} Open the model again.` });
   return true;
 }
 
@@ -311,7 +311,7 @@ export async function addAddress(typed: string): Promise<void> {
   try {
     url = modelAddress(typed, location.protocol === 'https:');
   } catch (e) {
-    models.patch({ problem: plainError(e), short: false });
+    models.patch({ problem: plainError(e), short: false, visit: null });
     return;
   }
   await add(url.pathname.split('/').pop() || url.host, url);

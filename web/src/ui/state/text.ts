@@ -152,8 +152,9 @@ async function keep(mine: number, blob: Blob, origin: Origin, before: number): P
       const text = before || (await kept.keepText(blob));
       // What was overtaken meanwhile is nobody's, and goes.
       if (mine !== turn) return;
-      textState.patch({ kept: text });
       await kept.saveDoc(HAND, { origin, text });
+      // It is kept once something refers to it.
+      if (mine === turn) textState.patch({ kept: text });
     }
   } catch (e) {
     const lost = mine === turn && origin.kind !== 'stories';
