@@ -263,7 +263,7 @@ static float fit_runs(const float x[RUNS], const double *w) {
     enum { TOP = 63 };
     float most = 0;
     for (int r = 0; r < RUNS; r++) most = x[r] > most ? x[r] : most;
-    float scale = most / TOP;
+    float scale = most / (float)TOP;
     double best = 0;
     for (int k = -TRIES; w && most > 0 && k <= TRIES; k++) {
         double xq = 0, qq = 0;

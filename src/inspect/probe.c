@@ -43,6 +43,8 @@ static tg_value *edited(tg_probe *p, tg_graph *g, tg_site site, int layer, tg_va
     tg_graph_scope(g, "%s", "");
     s->donor = named(g, "donor", layer, site);
     tg_value *donor = tg_state(g, s->donor, x->type);
+    s->bytes = tg_type_bytes(&x->type);
+    if (s->bytes > p->zeros_bytes) p->zeros_bytes = s->bytes;
     s->mode =
         tg_input(g, named(g, "mode", layer, site), tg_type_2d(TG_I32, p->n, groups_of(p, site)));
     s->kept = tg_choose(g, s->mode, x, site == TG_SITE_STREAM ? p->stream : NULL, donor);
@@ -113,13 +115,12 @@ static tg_status check_room(const tg_probe *p) {
 }
 
 static tg_status build(tg_probe *p) {
-    const tg_layout *l = &p->model->layout;
     TG_TRY(check_room(p));
     TG_TRY(build_graph(p));
     const tg_plan_options o = tg_runtime_plan_options(p->ctx, "probe");
     TG_TRY(tg_plan_build(&p->plan, &p->graph, &o));
     TG_TRY(tg_runtime_block(p->ctx, tg_plan_memory_bytes(&p->plan), &p->memory));
-    TG_TRY(tg_runtime_block(p->ctx, p->n * (size_t)l->config.width * sizeof(float), &p->zeros));
+    TG_TRY(tg_runtime_block(p->ctx, p->zeros_bytes, &p->zeros));
     tg_plan_place(&p->plan, p->memory.data);
     return tg_weights_bind(p->model, &p->plan);
 }
@@ -217,16 +218,17 @@ _Static_assert((int)TG_PART_HEAD == (int)TG_SITE_HEADS &&
                    (int)TG_PART_BLOCK == (int)TG_SITE_STREAM,
                "parts are sites");
 
-/* Binds every site to the donor's kept value, or to zeros, which then nothing is taken from. */
+/* Binds every site to the donor's kept value, or to zeros, which then nothing is taken from. Heads
+ * together need not be as wide as the model. */
 static tg_status bind_donor(tg_probe *p, const tg_probe *donor) {
-    const size_t bytes = p->n * (size_t)p->model->layout.config.width * sizeof(float);
     for (int l = 0; l < p->model->layout.config.layers; l++)
         for (int s = 0; s < TG_SITE_COUNT; s++) {
             if (!has_site(p, l, (tg_site)s)) continue;
             void *data =
                 donor ? tg_plan_data(&donor->plan, donor->layer[l].site[s].kept) : p->zeros.data;
-            TG_TRY(tg_plan_bind(&p->plan, p->layer[l].site[s].donor, data, bytes));
-            TG_TRY(tg_backend_touched(p->ctx->backend, data, bytes));
+            const tg_probe_site *site = &p->layer[l].site[s];
+            TG_TRY(tg_plan_bind(&p->plan, site->donor, data, site->bytes));
+            TG_TRY(tg_backend_touched(p->ctx->backend, data, site->bytes));
         }
     return TG_OK;
 }

@@ -21,8 +21,9 @@
 
 typedef struct tg_probe_site {
     tg_value *mode;    /* [n,G] i32: G is H for the heads, 1 elsewhere */
-    tg_value *kept;    /* [1,n,C] */
+    tg_value *kept;    /* [1,n,C], or what the heads have together */
     const char *donor; /* name of the state */
+    size_t bytes;      /* of either */
 } tg_probe_site;
 
 typedef struct tg_probe_layer {
@@ -41,7 +42,8 @@ struct tg_probe {
     tg_value **lens;       /* [L+1] logits [1,n,V] */
     tg_value *stream;      /* while the graph is built: in front of the block */
     tg_block memory;
-    tg_block zeros;      /* [n,C]: bound as donor where there is none */
+    tg_block zeros;      /* bound as donor where there is none */
+    size_t zeros_bytes;  /* of the largest site */
     tg_run run;          /* where the plan stands */
     unsigned generation; /* of the context's device, that it runs on */
     bool has_run;        /* from begin to end, since the last begin */

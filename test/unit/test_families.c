@@ -236,6 +236,39 @@ static void layers_that_differ(void **state) {
     tg_context_free(ctx);
 }
 
+/* Heads that are together wider than the model, or not the same in all layers: a probe looks at
+ * them, leaves one out, and takes one from another text. */
+static void probes_of_wide_heads(void **state) {
+    (void)state;
+    static const char *const families[] = { "qwen3", "gemma4", "nemotron_h" };
+    tg_context *ctx = open_context(2, NULL, NULL);
+    for (size_t i = 0; i < sizeof families / sizeof families[0]; i++) {
+        tg_model_config c = config_of(families[i]);
+        c.head_size = 10;
+        tg_model *m;
+        tg_probe *p, *q;
+        int32_t ids[TOKENS];
+        for (int k = 0; k < TOKENS; k++) ids[k] = "The bear who had seen it"[k];
+        OK(ctx, tg_model_new(ctx, &c, 1, &m));
+        OK(ctx, tg_probe_new(ctx, m, TOKENS, &p));
+        OK(ctx, tg_probe_new(ctx, m, TOKENS, &q));
+        OK(ctx, tg_probe_run(q, ids, NULL, 0, NULL));
+        const int layer = tg_layer_kind_of(&m->layout.config, 0) == TG_LAYER_ATTENTION ? 0 : 1;
+        const float *lens = tg_probe_lens(q, m->layout.config.layers);
+        const float before = lens[256 * (TOKENS - 1)];
+        ids[3] = 'x';
+        const tg_edit edits[] = { { layer, 1, -1, TG_PART_HEAD, TG_EDIT_ZERO },
+                                  { layer, 2, 5, TG_PART_HEAD, TG_EDIT_DONOR } };
+        OK(ctx, tg_probe_run(p, ids, edits, 2, q));
+        lens = tg_probe_lens(p, m->layout.config.layers);
+        if (lens[256 * (TOKENS - 1)] == before) fail_msg("%s: an edit changes nothing", c.family);
+        tg_probe_free(p);
+        tg_probe_free(q);
+        tg_model_free(m);
+    }
+    tg_context_free(ctx);
+}
+
 static void wrong_sizes(void **state) {
     (void)state;
     tg_context *ctx = open_context(1, NULL, NULL);
@@ -348,6 +381,7 @@ int main(void) {
         cmocka_unit_test(windows_of_another_rhythm),
         cmocka_unit_test(layers_in_an_order_of_their_own),
         cmocka_unit_test(layers_that_differ),
+        cmocka_unit_test(probes_of_wide_heads),
         cmocka_unit_test(wrong_sizes),
         cmocka_unit_test(wrong_tensors),
     };
