@@ -15,9 +15,9 @@ enum { STEPS = 20, TEXT_BYTES = 12000, ROW = 24, BATCH = 4 };
 
 #define RUN "build/test/tune.tinygpt"
 
-static const char *const families[] = { "llama",      "qwen2",  "qwen3",   "gemma3",  "gpt2",
-                                        "lfm2",       "phi3",   "mistral", "smollm3", "phi4",
-                                        "gemma2",     "olmo2",  "granite", "qwen35",  "qwen3moe",
+static const char *const families[] = { "llama",      "qwen2",  "qwen3",    "gemma3",  "gpt2",
+                                        "lfm2",       "phi3",   "mistral",  "smollm3", "phi4",
+                                        "gemma2",     "olmo2",  "granite",  "qwen35",  "qwen3moe",
                                         "granitemoe", "falcon", "nemotron", "gemma4" };
 enum { N_FAMILIES = sizeof families / sizeof families[0] };
 
