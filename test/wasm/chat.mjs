@@ -84,6 +84,8 @@ function checkKernels(w, { ctx, call, out }, build) {
 /* The Makefile's WASM_LACKS_FAMILIES: refused by name. */
 const LACKED = {
     'qwen35.gguf': /architecture: want one of.* have 'qwen35'/,
+    'nemotron.gguf': /architecture: want one of.* have 'nemotron_h'/,
+    'gemma4.gguf': /architecture: want one of.* have 'gemma4'/,
 };
 
 function isRefused(w, { ctx, made }, name) {
