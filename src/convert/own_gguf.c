@@ -24,6 +24,7 @@
 
 #include "io/gguf/gguf_writer.h"
 #include "io/hf/hf.h"
+#include "io/rope_proportional.h"
 #include "io/safetensors/safetensors.h"
 #include "load/keys.h"
 #include "model/metadata_put.h"
@@ -327,7 +328,7 @@ static tg_status make_factors(tg_gguf *g, const tg_model_config *c, const tg_ggu
     tg_gguf_value *v = tg_arena_alloc(&g->arena, sizeof *v);
     float *factors = tg_arena_array(&g->arena, n, sizeof *factors);
     if (!v || !factors) return tg_fail_memory(g->ctx, "frequencies", n * sizeof *factors);
-    for (size_t i = 0; i < n; i++) factors[i] = i < (size_t)c->rope_size / 2 ? 1 : 1e30F;
+    tg_rope_proportional_fill(factors, n, (size_t)c->rope_size / 2);
     *v = (tg_gguf_value) { .key = tg_gguf_factors[TG_FACTORS_LLAMA3],
                            .count = n,
                            .elements = (const uint8_t *)factors };

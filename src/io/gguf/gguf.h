@@ -224,6 +224,9 @@ const tg_gguf_form *tg_gguf_form_of(const tg_gguf_tensor *t);
 /* All of a tensor as floats: out [elems], through a buffer [t->bytes]. */
 tg_status tg_gguf_read_floats(const tg_gguf *g, const tg_gguf_tensor *t, uint8_t *buffer,
                               float *out);
+/* The same with room of its own, for small ones: *out [elems], to be freed by the second. */
+tg_status tg_gguf_new_floats(const tg_gguf *g, const tg_gguf_tensor *t, float **out);
+void tg_gguf_free_floats(const tg_gguf *g, const tg_gguf_tensor *t, float *floats);
 
 /* For whoever makes a table that was not in a file: sorts both lists, which lie in the arena, and
  * refuses names that are there twice. */

@@ -160,3 +160,19 @@ tg_status tg_gguf_read_floats(const tg_gguf *g, const tg_gguf_tensor *t, uint8_t
     tg_block_to_f32_n(t->type, out, buffer, (size_t)t->elems);
     return TG_OK;
 }
+
+static size_t new_bytes(const tg_gguf_tensor *t) {
+    return (size_t)t->elems * sizeof(float) + (size_t)t->bytes;
+}
+
+tg_status tg_gguf_new_floats(const tg_gguf *g, const tg_gguf_tensor *t, float **out) {
+    *out = tg_alloc(&g->ctx->mem, new_bytes(t));
+    if (!*out) return tg_fail_memory(g->ctx, t->name, new_bytes(t));
+    const tg_status s = tg_gguf_read_floats(g, t, (uint8_t *)(*out + t->elems), *out);
+    if (s != TG_OK) tg_gguf_free_floats(g, t, *out);
+    return s;
+}
+
+void tg_gguf_free_floats(const tg_gguf *g, const tg_gguf_tensor *t, float *floats) {
+    tg_free(&g->ctx->mem, floats, new_bytes(t));
+}

@@ -123,6 +123,9 @@ typedef struct tg_hf_family {
     void (*write)(tg_json_writer *w, const tg_gguf *g);
 } tg_hf_family;
 
+/* hf_writer.c, for write(): "key": x */
+void tg_hf_write_int(tg_json_writer *w, const char *key, int64_t x);
+
 /* How a model's makers draw tokens: keys of generation_config.json, and whole ones of GGUF. */
 typedef struct tg_hf_sampling_key {
     const char *theirs, *ours;

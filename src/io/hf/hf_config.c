@@ -24,6 +24,7 @@
 #include "base/str.h"
 #include "io/hf/hf_quant.h"
 #include "io/rope_llama3.h"
+#include "io/rope_proportional.h"
 
 /* Every member that somebody asks for is marked: those that nobody has are looked at in the end.
  * Nodes of a document lie in one array, so the distance to the root numbers them; v is the root
@@ -418,7 +419,7 @@ static tg_status put_proportional(tg_hf_values *m, const tg_json *rope) {
             "1, have %g of %d, and %g",
             m->where, part, (int)head, factor);
     TG_TRY(new_factors(m, TG_FACTORS_LLAMA3, half));
-    for (size_t i = 0; i < half; i++) m->factors[TG_FACTORS_LLAMA3][i] = i < turned ? 1 : 1e30F;
+    tg_rope_proportional_fill(m->factors[TG_FACTORS_LLAMA3], half, turned);
     return TG_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "base/math.h"
 #include "base/str.h"
 #include "io/rope_llama3.h"
+#include "io/rope_proportional.h"
 
 /* A key of the model's own architecture, such as llama.rope.freq_base; NULL: the file has none. */
 static const tg_gguf_value *value(const tg_gguf *g, const tg_hf_family *f, const char *key) {
@@ -102,20 +103,16 @@ static tg_status find_llama3(const tg_gguf *g, const tg_hf_family *f, tg_rope_ll
     const tg_gguf_value *base = value(g, f, "rope.freq_base");
     *there = t != NULL;
     if (!t) return TG_OK;
-    const size_t bytes = (size_t)t->bytes, floats = (size_t)t->elems * sizeof(float);
-    uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
-    if (!room) return tg_fail_memory(g->ctx, ROPE_FREQS, floats + bytes);
-    float *factors = (float *)(void *)room;
-    tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
-    if (s == TG_OK) {
-        if (!tg_rope_llama3_find(factors, base ? base->real : 1e4, 2 * (size_t)t->elems, rule))
-            s = tg_fail(g->ctx, TG_E_UNSUPPORTED,
-                        "%s: tensor %s: want factors that follow from a rule of Llama 3, which "
-                        "config.json can state, have others",
-                        g->path, ROPE_FREQS);
-    }
-    tg_free(&g->ctx->mem, room, floats + bytes);
-    return s;
+    float *factors;
+    TG_TRY(tg_gguf_new_floats(g, t, &factors));
+    const bool found =
+        tg_rope_llama3_find(factors, base ? base->real : 1e4, 2 * (size_t)t->elems, rule);
+    tg_gguf_free_floats(g, t, factors);
+    if (found) return TG_OK;
+    return tg_fail(g->ctx, TG_E_UNSUPPORTED,
+                   "%s: tensor %s: want factors that follow from a rule of Llama 3, which "
+                   "config.json can state, have others",
+                   g->path, ROPE_FREQS);
 }
 
 /* The number of the tensor whose rows follow those of this one; its own: the model has none. */
@@ -326,7 +323,7 @@ static bool is_kind(const tg_gguf_value *kind, const char *name) {
            memcmp(kind->text.bytes, name, kind->text.n_bytes) == 0;
 }
 
-static void put_whole(tg_json_writer *w, const char *key, int64_t x) {
+void tg_hf_write_int(tg_json_writer *w, const char *key, int64_t x) {
     tg_json_key(w, key);
     tg_json_put_int(w, x);
 }
@@ -337,17 +334,14 @@ static tg_status put_list(tg_json_writer *w, const tg_gguf *g, const char *key, 
     if (!t)
         return tg_fail(g->ctx, TG_E_FORMAT, "%s: tensor %s is missing", g->path,
                        tg_gguf_factors[kind]);
-    const size_t bytes = (size_t)t->bytes, floats = (size_t)t->elems * sizeof(float);
-    uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
-    if (!room) return tg_fail_memory(g->ctx, t->name, floats + bytes);
-    float *factors = (float *)(void *)room;
-    const tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
+    float *factors;
+    TG_TRY(tg_gguf_new_floats(g, t, &factors));
     tg_json_key(w, key);
     tg_json_begin_array(w);
-    for (uint64_t i = 0; s == TG_OK && i < t->elems; i++) tg_json_put_float(w, factors[i]);
+    for (uint64_t i = 0; i < t->elems; i++) tg_json_put_float(w, factors[i]);
     tg_json_end_array(w);
-    tg_free(&g->ctx->mem, room, floats + bytes);
-    return s;
+    tg_gguf_free_floats(g, t, factors);
+    return TG_OK;
 }
 
 /* The original positions stand in the object and, as Phi's class has them, beside it. */
@@ -357,12 +351,12 @@ static tg_status put_stretched(tg_json_writer *w, const tg_gguf *g, const tg_hf_
     const tg_gguf_value *factor = value(g, f, "rope.scaling.factor");
     const tg_gguf_value *original = value(g, f, "rope.scaling.original_context_length");
     if (!original) original = value(g, f, "context_length");
-    if (!yarn && original) put_whole(w, "original_max_position_embeddings", original->whole);
+    if (!yarn && original) tg_hf_write_int(w, "original_max_position_embeddings", original->whole);
     tg_json_key(w, "rope_scaling");
     tg_json_begin_object(w);
     put_text(w, "rope_type", yarn ? "yarn" : "longrope");
     put_text(w, "type", yarn ? "yarn" : "longrope");
-    if (original) put_whole(w, "original_max_position_embeddings", original->whole);
+    if (original) tg_hf_write_int(w, "original_max_position_embeddings", original->whole);
     const double theirs = yarn && factor ? 1 + 0.1 * tg_log(factor->real) : 1;
     if (yarn && factor) put_double(w, "factor", factor->real);
     if (scale) put_double(w, "attention_factor", (double)(float)(scale->real * theirs));
@@ -400,16 +394,10 @@ static tg_status put_proportional(tg_json_writer *w, const tg_gguf *g, const tg_
     const tg_gguf_tensor *t = tg_gguf_tensor_find(g, ROPE_FREQS);
     double part = 1;
     if (t) {
-        const size_t bytes = (size_t)t->bytes, floats = (size_t)t->elems * sizeof(float);
-        uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
-        if (!room) return tg_fail_memory(g->ctx, ROPE_FREQS, floats + bytes);
-        float *factors = (float *)(void *)room;
-        const tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
-        uint64_t turned = 0;
-        while (s == TG_OK && turned < t->elems && factors[turned] == 1) turned++;
-        part = (double)turned / (double)t->elems;
-        tg_free(&g->ctx->mem, room, floats + bytes);
-        TG_TRY(s);
+        float *factors;
+        TG_TRY(tg_gguf_new_floats(g, t, &factors));
+        part = (double)tg_rope_proportional_find(factors, (size_t)t->elems) / (double)t->elems;
+        tg_gguf_free_floats(g, t, factors);
     }
     tg_json_key(w, "rope_parameters");
     tg_json_begin_object(w);
@@ -512,7 +500,7 @@ static void put_ids(tg_json_writer *w, const tg_gguf *g, const tg_hf_family *f) 
     put_id(w, g, "tokenizer.ggml.eos_token_id", "eos_token_id");
     put_id(w, g, "tokenizer.ggml.bos_token_id", "bos_token_id");
     if (f->encoder && !tg_gguf_find(g, "tokenizer.ggml.padding_token_id"))
-        put_whole(w, "pad_token_id", 0);
+        tg_hf_write_int(w, "pad_token_id", 0);
     else
         put_id(w, g, "tokenizer.ggml.padding_token_id", "pad_token_id");
 }
@@ -666,7 +654,7 @@ tg_status tg_hf_put_modules(const tg_gguf *g, tg_buf *text) {
         char name[64];
         if (all[i].tensor && !tg_gguf_tensor_find(g, all[i].tensor)) continue;
         tg_json_begin_object(&w);
-        put_whole(&w, "idx", n);
+        tg_hf_write_int(&w, "idx", n);
         snprintf(name, sizeof name, "%d", (int)n++);
         put_text(&w, "name", name);
         put_text(&w, "path", all[i].path);
@@ -684,7 +672,7 @@ tg_status tg_hf_put_most_tokens(const tg_gguf *g, const tg_hf_family *f, tg_buf 
     tg_json_writer w;
     tg_json_writer_init(&w, text);
     tg_json_begin_object(&w);
-    put_whole(&w, "max_seq_length", most->whole);
+    tg_hf_write_int(&w, "max_seq_length", most->whole);
     tg_json_end_object(&w);
     return tg_buf_status(g->ctx, text, "sentence_bert_config.json");
 }
@@ -738,8 +726,8 @@ tg_status tg_hf_put_dense(const tg_gguf *g, uint64_t in, uint64_t out, tg_buf *t
     tg_json_writer w;
     tg_json_writer_init(&w, text);
     tg_json_begin_object(&w);
-    put_whole(&w, "in_features", (int64_t)in);
-    put_whole(&w, "out_features", (int64_t)out);
+    tg_hf_write_int(&w, "in_features", (int64_t)in);
+    tg_hf_write_int(&w, "out_features", (int64_t)out);
     tg_json_key(&w, "bias");
     tg_json_put_bool(&w, false);
     put_text(&w, "activation_function", "torch.nn.modules.linear.Identity");

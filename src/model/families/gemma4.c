@@ -28,6 +28,7 @@
  * experts. Facts: transformers' modeling_gemma4, and llama.cpp's converter and its gemma4.
  */
 #include "base/math.h"
+#include "io/rope_proportional.h"
 #include "model/families/llama.h"
 #include "model/metadata_put.h"
 
@@ -78,31 +79,21 @@ static tg_value *graph(tg_net *n, tg_value *tokens) {
  */
 
 #define WINDOW_EVERY 6
-#define FACTOR_NONE  1e30F /* of pairs that stand still */
 
-/* How many elements turn: twice the number of factors that are 1, behind which all others are
- * FACTOR_NONE. Without factors it is the whole head. */
+/* How many elements turn: without factors the whole head. */
 static tg_status read_turned(const tg_gguf *g, tg_model_config *c) {
     const char *name = tg_gguf_factors[TG_FACTORS_LLAMA3];
     const tg_gguf_tensor *t = tg_gguf_tensor_find(g, name);
     if (!t) return TG_OK;
     const size_t half = (size_t)c->head_size / 2;
-    const size_t floats = half * sizeof(float), bytes = (size_t)t->bytes;
-    if (t->elems != half || bytes > 16 * floats)
+    float *factors;
+    if (t->elems != half || t->bytes > 16 * half * sizeof *factors)
         return tg_fail(g->ctx, TG_E_SHAPE, "%s: tensor %s: want %zu factors, have %" PRIu64,
                        g->path, name, half, t->elems);
-    uint8_t *room = tg_alloc(&g->ctx->mem, floats + bytes);
-    if (!room) return tg_fail_memory(g->ctx, name, floats + bytes);
-    float *factors = (float *)(void *)room;
-    const tg_status s = tg_gguf_read_floats(g, t, room + floats, factors);
-    size_t turned = 0, rest = half;
-    if (s == TG_OK) {
-        while (turned < half && factors[turned] == 1) turned++;
-        while (rest > turned && factors[rest - 1] >= FACTOR_NONE) rest--;
-    }
-    tg_free(&g->ctx->mem, room, floats + bytes);
-    if (s != TG_OK) return s;
-    if (turned == 0 || turned != rest)
+    TG_TRY(tg_gguf_new_floats(g, t, &factors));
+    const size_t turned = tg_rope_proportional_find(factors, half);
+    tg_gguf_free_floats(g, t, factors);
+    if (turned == 0)
         return tg_fail(g->ctx, TG_E_UNSUPPORTED,
                        "%s: tensor %s: want factors of 1, then of 1e30, have others", g->path,
                        name);
@@ -392,20 +383,15 @@ static int64_t whole(const tg_gguf *g, const char *key) {
     return v ? v->whole : 0;
 }
 
-static void put_whole(tg_json_writer *w, const char *key, int64_t x) {
-    tg_json_key(w, key);
-    tg_json_put_int(w, x);
-}
-
 static void write(tg_json_writer *w, const tg_gguf *g) {
     const tg_gguf_value *mlp = tg_gguf_find(g, "gemma4.feed_forward_length");
     const tg_gguf_value *cap = tg_gguf_find(g, "gemma4.final_logit_softcapping");
     const tg_gguf_tensor *table = tg_gguf_tensor_find(g, "token_embd.weight");
     const bool list = mlp && mlp->type == TG_GGUF_ARRAY && mlp->count > 0;
-    put_whole(w, "global_head_dim", whole(g, "gemma4.attention.key_length"));
-    put_whole(w, "intermediate_size", whole(g, "gemma4.feed_forward_length"));
-    put_whole(w, "num_kv_shared_layers", whole(g, "gemma4.attention.shared_kv_layers"));
-    put_whole(w, "vocab_size_per_layer_input", table ? (int64_t)table->dim[1] : 0);
+    tg_hf_write_int(w, "global_head_dim", whole(g, "gemma4.attention.key_length"));
+    tg_hf_write_int(w, "intermediate_size", whole(g, "gemma4.feed_forward_length"));
+    tg_hf_write_int(w, "num_kv_shared_layers", whole(g, "gemma4.attention.shared_kv_layers"));
+    tg_hf_write_int(w, "vocab_size_per_layer_input", table ? (int64_t)table->dim[1] : 0);
     tg_json_key(w, "use_double_wide_mlp");
     tg_json_put_bool(w, list && tg_get_u32(mlp->elements) !=
                                     tg_get_u32(mlp->elements + 4 * (mlp->count - 1)));

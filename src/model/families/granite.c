@@ -154,18 +154,14 @@ static tg_status read(tg_hf_values *m) {
     return tg_granite_read_scales(m);
 }
 
-static void put_int(tg_json_writer *w, const char *key, int64_t x) {
-    tg_json_key(w, key);
-    tg_json_put_int(w, x);
-}
-
 /* What read() took apart is put together again. */
 static void write(tg_json_writer *w, const tg_gguf *g) {
     const tg_gguf_value *inner = tg_gguf_find(g, "granitehybrid.ssm.inner_size");
     const tg_gguf_value *width = tg_gguf_find(g, "granitehybrid.embedding_length");
-    put_int(w, "num_local_experts", 0);
-    put_int(w, "num_experts_per_tok", 0);
-    if (inner && width && width->whole > 0) put_int(w, "mamba_expand", inner->whole / width->whole);
+    tg_hf_write_int(w, "num_local_experts", 0);
+    tg_hf_write_int(w, "num_experts_per_tok", 0);
+    if (inner && width && width->whole > 0)
+        tg_hf_write_int(w, "mamba_expand", inner->whole / width->whole);
     tg_mamba2_write(w, g, "granitehybrid");
     tg_json_key(w, "position_embedding_type");
     tg_json_put_string(w, "nope");

@@ -230,11 +230,6 @@ static uint32_t at(const tg_gguf_value *v, int64_t i) {
                                                                    : 0;
 }
 
-static void put_int(tg_json_writer *w, const char *key, int64_t x) {
-    tg_json_key(w, key);
-    tg_json_put_int(w, x);
-}
-
 static void write(tg_json_writer *w, const tg_gguf *g) {
     const tg_gguf_value *layers = value(g, "block_count"), *inner = value(g, "ssm.inner_size");
     const tg_gguf_value *heads = value(g, "ssm.time_step_rank");
@@ -249,11 +244,11 @@ static void write(tg_json_writer *w, const tg_gguf *g) {
         tg_json_put_string(w, kinds[at(mlp, i) ? 2 : at(keys, i) ? 1 : 0].before);
     }
     tg_json_end_array(w);
-    put_int(w, "num_hidden_layers", layers ? layers->whole : 0);
-    put_int(w, "num_key_value_heads", most_keys);
-    put_int(w, "intermediate_size", most_mlp);
+    tg_hf_write_int(w, "num_hidden_layers", layers ? layers->whole : 0);
+    tg_hf_write_int(w, "num_key_value_heads", most_keys);
+    tg_hf_write_int(w, "intermediate_size", most_mlp);
     if (inner && heads && heads->whole > 0)
-        put_int(w, "mamba_head_dim", inner->whole / heads->whole);
+        tg_hf_write_int(w, "mamba_head_dim", inner->whole / heads->whole);
 }
 
 static const tg_hf_family hf = {
