@@ -353,12 +353,12 @@ static bool all_finite(const float *x, size_t n) {
 /* The first layer whose keys or values at a position are not all numbers; the number of layers if
  * there is none: then it is what comes behind the last layer's keys. */
 static int32_t first_bad_layer(const tg_session *s, size_t position) {
-    const int32_t layers = s->model->layout.config.layers;
+    const tg_model_config *config = &s->model->layout.config;
     for (int32_t i = 0; i < s->d->cache.n_layers; i++) {
         const tg_layer_state *l = &s->d->cache.layers[i];
         const size_t size = l->dtype == TG_F32
                                 ? l->row_elems
-                                : (size_t)tg_layer_head_size(&s->model->layout.config, i);
+                                : (size_t)tg_layer_head_size(config, tg_state_layer(config, i));
         for (size_t h = 0; h < l->heads; h++) {
             const uint8_t *row = l->keeps == TG_KEEPS_STATES
                                      ? tg_cache_state(&s->d->cache, i, s->sequence, 0)
@@ -369,11 +369,11 @@ static int32_t first_bad_layer(const tg_session *s, size_t position) {
                     memcpy(&x, row + c * sizeof x, sizeof x);
                 else
                     x = tg_kv_at(l->dtype, row, size, c);
-                if (!all_finite(&x, 1)) return i % layers;
+                if (!all_finite(&x, 1)) return tg_state_layer(config, i);
             }
         }
     }
-    return layers;
+    return config->layers;
 }
 
 /* Of the piece that was run last. A token out of what is no number would be nonsense that looks

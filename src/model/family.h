@@ -193,10 +193,11 @@ typedef struct tg_family {
 
 extern const tg_family *const tg_families[];
 extern const size_t tg_n_families;
-/* Whether float weights of it can be trained: the modules for the web lack the gradient of
- * encoders' attention. */
+/* Whether encoders train: the modules for the web lack the gradient of their attention. */
+enum { TG_TRAIN_MASKS = TG_OP_attention_spans_grad != TG_OP_COUNT };
+/* Whether float weights of it can be trained. */
 static inline bool tg_family_trains(const tg_family *f) {
-    return f->fresh || (f->encode && TG_OP_attention_spans_grad != TG_OP_COUNT);
+    return f->fresh || (TG_TRAIN_MASKS && f->encode);
 }
 /* NULL if there is none; that of NULL is TG_META_OWN. */
 const tg_family *tg_family_find(const char *name);

@@ -27,10 +27,11 @@ static tg_layer_state states_of(const tg_model_config *c) {
                               .keeps = TG_KEEPS_STATES };
 }
 
-/* The layer of a number: see tg_layer_rows_at. */
-static int layer_of(const tg_model_config *c, int i) {
-    int layer = 0;
-    while (tg_layer_rows_at(c, layer + 1) <= i) layer++;
+int32_t tg_state_layer(const tg_model_config *c, int32_t i) {
+    TG_ASSERT(i < tg_model_states(c));
+    if (i >= c->layers) return i - c->layers;
+    int32_t layer = 0;
+    while (!tg_layer_remembers(c, layer) || i-- > 0) layer++;
     return layer;
 }
 
@@ -38,7 +39,7 @@ static int layer_of(const tg_model_config *c, int i) {
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int i, tg_dtype dtype, int32_t positions,
                                  int32_t rows) {
     if (i >= c->layers) return states_of(c);
-    const int layer = layer_of(c, i);
+    const int32_t layer = tg_state_layer(c, i);
     const tg_layer_kind kind = tg_layer_kind_of(c, layer);
     if (tg_layer_has_state(kind)) return states_of(c);
     const bool conv = kind == TG_LAYER_CONV;

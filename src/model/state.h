@@ -39,11 +39,15 @@ typedef struct tg_layer_state {
     tg_keeps keeps;   /* a window forgets what is behind it, even where that is in its pages */
 } tg_layer_state;
 
+/* Does a layer remember anything? An MLP alone does not, nor does one that reads another's keys. */
+static inline bool tg_layer_remembers(const tg_model_config *c, int32_t layer) {
+    if (!TG_NATIVE_PARTS) return true;
+    return tg_layer_kind_of(c, layer) != TG_LAYER_MLP && !tg_shares_keys(c, layer);
+}
 /* The number of what a layer goes on from: layers before it that remember something. */
 static inline int32_t tg_layer_rows_at(const tg_model_config *c, int32_t layer) {
     int32_t n = 0;
-    for (int32_t i = 0; i < layer; i++)
-        n += tg_layer_kind_of(c, i) != TG_LAYER_MLP && !tg_shares_keys(c, i);
+    for (int32_t i = 0; i < layer; i++) n += tg_layer_remembers(c, i);
     return n;
 }
 /* The same of its mixer of states, which in families that have something beside attention come
@@ -55,6 +59,9 @@ static inline int32_t tg_layer_state_at(const tg_model_config *c, int32_t layer)
 static inline int32_t tg_model_states(const tg_model_config *c) {
     return tg_layer_state_at(c, c->layers);
 }
+
+/* The layer that number i of them is of. */
+int32_t tg_state_layer(const tg_model_config *c, int32_t i);
 
 /* Number i of them, in sequences of up to so many positions, which come up to `rows` at a time. */
 tg_layer_state tg_layer_state_of(const tg_model_config *c, int i, tg_dtype dtype, int32_t positions,

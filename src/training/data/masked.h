@@ -18,9 +18,6 @@
 #include "ir/op.h"
 #include "tok/tok.h"
 
-/* Whether encoders train. The modules for the web lack the gradient of their attention. */
-enum { TG_TRAIN_MASKS = TG_OP_attention_spans_grad != TG_OP_COUNT };
-
 typedef struct tg_masking {
     int32_t begins, ends; /* CLS and SEP; -1: the tokenizer has none */
     int32_t mask;
