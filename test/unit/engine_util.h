@@ -6,6 +6,7 @@
 #ifndef TG_TEST_ENGINE_UTIL_H
 #define TG_TEST_ENGINE_UTIL_H
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,6 +108,22 @@ static inline tg_step_report steps_until(run_of *r, int64_t step) {
     tg_step_report report = { .step = tg_trainer_steps_done(r->trainer) };
     while (report.step < step) OK(r->ctx, tg_trainer_step(r->trainer, &report));
     return report;
+}
+
+/* A run beside the losses of a golden file, a step each and validation's at the end: the largest
+ * relative difference, NaN if one is none; *last is the report of the last step. */
+static inline double off_golden(const run_of *r, const char *path, size_t steps,
+                                tg_step_report *last) {
+    size_t n;
+    double worst = 0, *want = read_golden(path, &n);
+    assert_int_equal(n, steps + 1);
+    for (size_t i = 0; i <= steps; i++) {
+        if (i < steps) OK(r->ctx, tg_trainer_step(r->trainer, last));
+        const double off = fabs((i < steps ? last->loss : last->val_loss) / want[i] - 1);
+        if (!(off <= worst) && !isnan(worst)) worst = off;
+    }
+    free(want);
+    return worst;
 }
 
 #endif
