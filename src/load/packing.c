@@ -137,6 +137,7 @@ static void pack_worker(void *arg, unsigned worker) {
         w->status = tg_vocabulary_gguf(&k->m->file, (size_t)k->m->layout.config.vocab, &k->m->tok);
         k->m->tok_ms = tg_time_ms() - start;
         k->m->pack_ms -= k->m->tok_ms / k->n_workers;
+        if (w->status == TG_OK && tg_time_over(k->deadline_ms)) return;
     }
     while (w->status == TG_OK) {
         if (w->at < w->end) {
@@ -262,7 +263,7 @@ static tg_status begin_matrices(tg_context *ctx, packer *k) {
         w->buffer = (uint8_t *)k->buffers.data + i * each;
         w->scratch = w->buffer + most.rows;
     }
-    return tg_runtime_block(ctx, m->table.bytes, &m->block);
+    return tg_runtime_block_take(ctx, m->table.bytes, &m->block);
 }
 
 /* Maps the cache, if there is one, and checks it all; a damaged one is let go of. */
@@ -321,11 +322,23 @@ static void tell_floats(tg_context *ctx, const tg_model *m) {
                m->file.path, m->file.method, type, (double)bytes / 1e6);
 }
 
-static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
+static tg_status open_file(tg_context *ctx, const char *path, tg_model *m) {
     const double start = tg_time_ms();
     const char *own = tg_arena_strdup(&m->arena, path);
     if (!own) return tg_fail_memory(&ctx->err, "path", strlen(path));
     TG_TRY(tg_gguf_open_any(&ctx->err, own, &m->file));
+    m->open_ms = tg_time_ms() - start;
+    return TG_OK;
+}
+
+/* A head with a large vocabulary takes a slice for itself, and so does the tokenizer that is made of
+ * it, which comes next. */
+static tg_status begin(tg_context *ctx, const char *path, double deadline_ms, tg_model *m) {
+    if (!m->file.ctx) {
+        TG_TRY(open_file(ctx, path, m));
+        if (tg_time_over(deadline_ms)) return TG_PENDING;
+    }
+    const double start = tg_time_ms();
     TG_TRY(tg_tensors_read(&m->file, &m->arena, tg_file_maps_wanted(), &m->table));
     m->metadata = &m->file;
     m->layout.config = m->table.config;
@@ -335,17 +348,19 @@ static tg_status begin(tg_context *ctx, const char *path, tg_model *m) {
     m->weight_bytes = m->table.bytes;
     tell_floats(ctx, m);
     TG_TRY(tg_file_maps_begin(m));
-    m->open_ms = tg_time_ms() - start;
+    m->open_ms += tg_time_ms() - start;
     TG_TRY(begin_packer(ctx, m));
     TG_TRY(begin_cache(ctx, m->packer));
-    return m->packer->cache.map.data ? TG_OK : begin_matrices(ctx, m->packer);
+    if (!m->packer->cache.map.data) TG_TRY(begin_matrices(ctx, m->packer));
+    return tg_time_over(deadline_ms) ? TG_PENDING : TG_OK;
 }
 
 static tg_status load(tg_context *ctx, const char *path, double deadline_ms, tg_model *m) {
-    if (!m->packer) TG_TRY(begin(ctx, path, m));
+    if (!m->packer) TG_TRY(begin(ctx, path, deadline_ms, m));
     packer *k = m->packer;
     m->packed = m->map.data ? (const char *)k->cache.weights : m->block.data;
     if (!m->map.data) {
+        TG_TRY(tg_block_clear(&m->block, deadline_ms));
         k->members.tensors = true;
         if (m->file.hf) TG_TRY(tg_folder_check(&m->file.hf->folder, &k->members, deadline_ms));
         TG_TRY(run_workers(ctx, k, deadline_ms));

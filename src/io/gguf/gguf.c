@@ -4,7 +4,7 @@
  * layout.
  *
  * The head has no length of its own, and is read as a whole: first HEAD_BYTES of the file are
- * taken, eight times as many if it does not end within them, and so on. Then a file of a hundred
+ * taken, twice as many if it does not end within them, and so on. Then a file of a hundred
  * thousand strings costs one read, and no tensor is read at all.
  *
  *     file    | "GGUF" .. metadata | table of tensors | gap | data ................ |
@@ -146,6 +146,22 @@ static tg_status take_type(head *h, const char *key, bool in_array, tg_gguf_type
     return TG_OK;
 }
 
+/* A vocabulary has a quarter of a million strings, so those that fit are passed over without a
+ * call; what does not is told by the one that reads. */
+static tg_status skip_strings(tg_reader *r, const char *field, uint64_t count) {
+    for (; count > 0; count--) {
+        const uint64_t left = tg_reader_left(r);
+        const uint8_t *at = r->memory + (r->offset - r->memory_offset);
+        const uint64_t n = left < 8 ? 0 : tg_get_u64(at);
+        if (left < 8 || n > left - 8) {
+            tg_gguf_string s;
+            return take_string(r, field, &s);
+        }
+        r->offset += 8 + n;
+    }
+    return TG_OK;
+}
+
 /* Strings are walked once, so that later walks (tg_gguf_next_string) need no checks. A string
  * takes 8 bytes at least: count is held against that before the loop, so that a huge count fails
  * at once and not after as many steps. */
@@ -158,8 +174,7 @@ static tg_status take_array(head *h, tg_gguf_value *v) {
     TG_TRY(tg_reader_need(&h->r, v->key, bytes));
     const uint64_t begin = h->r.offset;
     if (v->element == TG_GGUF_STRING) {
-        tg_gguf_string s;
-        for (uint64_t i = 0; i < count; i++) TG_TRY(take_string(&h->r, v->key, &s));
+        TG_TRY(skip_strings(&h->r, v->key, count));
     } else {
         h->r.offset += bytes;
     }
@@ -409,10 +424,10 @@ tg_status tg_gguf_read_values(tg_gguf *g, const tg_reader *r, tg_gguf_value **ou
 
 /* An error with all of the file in view is one of the file; else there may just be more to see,
  * so it goes to a context that nobody reads, and the next try starts from an empty arena. A head
- * of n bytes is read at most 8/7 times over by that growth, beside the last read of up to 8n. */
+ * of n bytes is read at most once more by that growth, and the last read has at most 2n. */
 static tg_status read_head(tg_gguf *g) {
     g->total_bytes = g->reader.end;
-    for (uint64_t n = HEAD_BYTES;; n *= 8) {
+    for (uint64_t n = HEAD_BYTES;; n *= 2) {
         const bool whole = n >= g->total_bytes;
         tg_ctx quiet = *g->ctx;
         head h = { .g = g };
