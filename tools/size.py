@@ -7,7 +7,7 @@ The ceiling is raised by a commit of its own, so that growth is a decision.
 import os
 import sys
 
-CEILING = 206000
+CEILING = 209000
 FILE_LIMIT = 1000
 # The public header is one file by design, and more than half of it is comment;
 # what is made of it grows with it.
