@@ -4,7 +4,7 @@
 # Sources are found by folder, so that a new file is a new file and nothing more:
 #   src/**/*.c            once; src/ops/*/<op>.c a second time with TG_REAL=double (the oracle)
 #   src/**/*.simd.h       once per ISA, as C, with -DTG_ISA=<isa> -DTG_ISA_<ISA>
-#   app/**/*.c            the program            test/unit/*.c  one executable each (cmocka)
+#   app/**/*.c            the program            test/unit/*/*.c  one executable each (cmocka)
 #   web/dist/*            into the program, if the page is built
 # Files *_wasm*.c belong to the WebAssembly modules alone, os_posix*.c to all other builds alone.
 
@@ -75,7 +75,8 @@ LIB      := $(BUILD)/libtinygpt.a
 PAGE     := $(shell find web/dist -type f 2>/dev/null)
 SHARED   := $(BUILD)/libtinygpt.so.$(VERSION)
 PROGRAM  := $(BUILD)/tinygpt
-UNIT     := $(patsubst test/unit/%.c,$(BUILD)/test/%,$(sort $(wildcard test/unit/*.c)))
+UNIT_SRC := $(sort $(wildcard test/unit/*/*.c))
+UNIT     := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(UNIT_SRC)))
 GPU_TESTS := $(addprefix $(BUILD)/test/,gpu_test models_test merge_test levers_test drop_test)
 # Node 24, of the set-up: 64-bit modules and relaxed SIMD.
 NODE     := $(or $(wildcard $(CURDIR)/.cache/node24/bin/node),node)
@@ -400,9 +401,10 @@ $(GPU_TESTS:%=%.o): $(BUILD)/test/%.o: test/gpu/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@
 
-$(UNIT:%=%.o): $(BUILD)/test/%.o: test/unit/%.c
+$(foreach c,$(UNIT_SRC),$(eval $(BUILD)/test/$(notdir $(c:.c=.o)): $(c)))
+$(UNIT:%=%.o):
 	@mkdir -p $(@D)
-	$(Q)$(CACHED) $(CC) $(test_cflags) -c $< -o $@
+	$(Q)$(CACHED) $(CC) $(test_cflags) -c $(filter test/%.c,$^) -o $@
 
 # In front of Dawn, for levers_test.
 $(BUILD)/test/libshared.so: test/gpu/shared.c $(DAWN)

@@ -142,7 +142,7 @@ def unit_tests(folder, label="", but=(), **more):
                    holds=(f"files of {name}",), **more)
 
     found = []
-    for pattern, begins in (("test/unit/*.c", ""), ("test/fuzz/fuzz_*.c", "test_")):
+    for pattern, begins in (("test/unit/*/*.c", ""), ("test/fuzz/fuzz_*.c", "test_")):
         some = [job(begins + n) for n in names(pattern, but)]
         found += some or [fail(f"{label}unit tests", f"no file {pattern}")]
     return found

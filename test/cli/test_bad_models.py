@@ -5,7 +5,7 @@ what they cannot do: after less than a second of work, exit code 2, and a messag
 and found.
 
 The file is put together here, so that every field can be another one; folders and zip files of
-safetensors are in test/unit/test_lm_files.c, and random changes in test/fuzz/fuzz_gguf, fuzz_hf, fuzz_tok.c.
+safetensors are in test/unit/model/test_lm_files.c, and random changes in test/fuzz/fuzz_gguf, fuzz_hf, fuzz_tok.c.
 """
 import copy
 import os

@@ -268,7 +268,7 @@ class Tests:
     def quick(self, copy):
         if self.named_only:
             return []
-        programs = sorted(glob.glob(os.path.join(copy.tree, "test/unit/test_*.c")))
+        programs = sorted(glob.glob(os.path.join(copy.tree, "test/unit/*/test_*.c")))
         units = [os.path.splitext(os.path.basename(p))[0] for p in programs]
         return units + ["op_test", "gradients", "simd_test"]
 

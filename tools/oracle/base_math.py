@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes test/unit/math_cases.h: arguments and exact values of the functions of base/math.h.
+"""Writes test/unit/base/math_cases.h: arguments and exact values of the functions of base/math.h.
 
 Needs mpmath. Each value is given as two doubles whose sum is the true value to 106 bits, so that a
 test can measure errors of a hundredth of a unit in the last place.
 
-    python3 tools/oracle/base_math.py > test/unit/math_cases.h
+    python3 tools/oracle/base_math.py > test/unit/base/math_cases.h
 """
 import random
 import sys

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 2,000 strings that the tokenizers are tested on; test/unit/test_tok_golden.c makes the same.
+"""The 2,000 strings that the tokenizers are tested on; test/unit/tok/test_tok_golden.c makes the same.
 
 String i is fragment i of test/golden/tok/strings.json; beyond those it is a few parts drawn by
 splitmix64 from state i: fragments, repeated fragments, characters of many scripts, ASCII.

@@ -7,7 +7,7 @@
 #include "engine_util.h"
 #include "fail_alloc.h"
 
-#include "../golden/tok/vocabularies.h"
+#include "../../golden/tok/vocabularies.h"
 #include "tok/learn/learn.h"
 
 /* ------------------------------------------------------------------------------------ the text */
