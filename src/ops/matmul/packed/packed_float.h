@@ -12,8 +12,9 @@
 
 enum { FLOAT_ROWS = 12, CHAIN = 128 };
 
-/* A block of whole numbers, as [32][16] floats. Through memory: this way is not the fast one. */
-INLINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *out) {
+/* A block of whole numbers, as [32][16] floats. Through memory, and one function for all packings:
+ * this way is not the fast one, and unrolled for each it would be a hundredth of a module. */
+TG_OUT_OF_LINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *out) {
     w_block w;
     take_block(p, group, at, &w);
     const tg_v zero = tg_vset((float)tg_packing_table[p].zero);
@@ -31,12 +32,6 @@ INLINE void float_block(tg_packing p, const uint8_t *group, size_t at, float *ou
     }
 }
 
-#define FLOAT_BLOCKS(p)                                                                            \
-    case TG_PACK_##p:                                                                              \
-        for (size_t b = 0; b < depth / 32; b++)                                                    \
-            float_block(TG_PACK_##p, group, b, panel + b * 32 * 16);                               \
-        break
-
 /* The group as [depth][16] floats: where it is, or in the panel. All ops that read packed groups
  * have this and float_tile, so they stay functions: a module keeps one of all that are equal. */
 TG_OUT_OF_LINE const float *float_panel(tg_packing p, size_t depth, const uint8_t *group,
@@ -51,14 +46,9 @@ TG_OUT_OF_LINE const float *float_panel(tg_packing p, size_t depth, const uint8_
             tg_vstore(panel + 16 * k,
                       tg_vload_bf16((const uint16_t *)(const void *)(group + 32 * k)));
         break;
-        FLOAT_BLOCKS(Q4X16);
-        FLOAT_BLOCKS(Q4MX16);
-        FLOAT_BLOCKS(Q5X16);
-        FLOAT_BLOCKS(Q5MX16);
-        FLOAT_BLOCKS(Q8X16);
-        FLOAT_BLOCKS(Q4KX16);
-        FLOAT_BLOCKS(Q8MX16);
-    default: break;
+    default:
+        for (size_t b = 0; b < depth / 32; b++) float_block(p, group, b, panel + b * 32 * 16);
+        break;
     }
     return panel;
 }

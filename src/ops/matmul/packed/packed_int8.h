@@ -125,14 +125,21 @@ typedef void (*tile_fn)(const uint8_t *group, const x_block *x, size_t blocks, t
 typedef void (*one_fn)(const uint8_t *const *groups, size_t n, const x_block *x, size_t blocks,
                        tg_v *y);
 
-/* Both for each packing. */
+/* Both for each packing. Without vectors nothing is kept in registers from row to row, so that a
+ * tile is its rows one by one: it would be as large again. */
+#if TG_MR == 1
+#define TILE(p, vnni, group, x, blocks, y)                                                         \
+    for (size_t i = 0; i < TILE_ROWS; i++) one_##p(&group, 1, x + i * blocks, blocks, y + i)
+#else
+#define TILE(p, vnni, group, x, blocks, y) tile(TG_PACK_##p, vnni, group, x, blocks, y)
+#endif
 #define TILE_FNS(p, suffix, vnni)                                                                  \
     static void one_##p##suffix(const uint8_t *const *groups, size_t n, const x_block *x,          \
                                 size_t blocks, tg_v *y) {                                          \
         one_row(TG_PACK_##p, vnni, groups, n, x, blocks, y);                                       \
     }                                                                                              \
     static void all_##p##suffix(const uint8_t *group, const x_block *x, size_t blocks, tg_v *y) {  \
-        tile(TG_PACK_##p, vnni, group, x, blocks, y);                                              \
+        TILE(p, vnni, group, x, blocks, y);                                                        \
     }
 #define TILE_ENTRIES(what, suffix)                                                                 \
     { [TG_PACK_Q4X16] = what##_Q4X16##suffix,  [TG_PACK_Q4MX16] = what##_Q4MX16##suffix,           \
