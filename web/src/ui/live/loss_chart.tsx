@@ -11,7 +11,6 @@ import { Check, Choice } from '../parts/fields';
 import { count, loss, rate } from '../format';
 import type { RunState } from '../run/controller';
 import type { Curve } from '../run/curve';
-import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { compared, curveWords, shelf, type ShelfRun } from '../state/shelf';
 import { useStore } from '../store';
@@ -63,7 +62,6 @@ const ZOOM_SHARE = 0.05;
 
 function Losses({ s, past }: { s: RunState; past: readonly ShelfRun[] }) {
   const curve = controller.curve;
-  const vocab = useVocab();
   const [whole, setWhole] = useState(false);
   const joined = useMemo(() => join(curve, past), [curve, s.curveTick, past]);
   const late = s.step >= ZOOM_AFTER;
@@ -86,13 +84,13 @@ function Losses({ s, past }: { s: RunState; past: readonly ShelfRun[] }) {
     <>
       <Chart
       title="Loss"
-      summary={lossSummary(s, vocab)}
+      summary={lossSummary(s)}
       xName="Step"
       x={x}
       lines={lines}
       format={loss}
       axisFormat={(v) => String(Number(v.toFixed(2)))}
-      mark={{ value: guessing(vocab), name: `pure guessing, ln ${vocab}` }}
+      mark={{ value: guessing(s.vocab), name: `pure guessing, ln ${s.vocab}` }}
       height={CURVE_HEIGHT}
       rest={Math.max(0, x.indexOf(s.step))}
       tick={s.curveTick}
@@ -121,12 +119,12 @@ function join(
   return { x: Array.from(x), columns: plain };
 }
 
-function lossSummary(s: RunState, vocab: number): string {
+function lossSummary(s: RunState): string {
   if (s.step === 0) return 'Nothing has been drawn yet.';
   const val = s.val ? ` On text it has not seen it is ${loss(s.val.loss)}.` : '';
   return (
     `After ${count(s.step)} of ${count(s.total)} steps the loss is ${loss(s.loss)}; ` +
-    `guessing is ${loss(guessing(vocab))}.${val}`
+    `guessing is ${loss(guessing(s.vocab))}.${val}`
   );
 }
 

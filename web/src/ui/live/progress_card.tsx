@@ -10,14 +10,12 @@ import { ContinueForm, RunButtons } from '../run/run_buttons';
 import { TellMe } from '../run/run_view';
 import type { RunState } from '../run/controller';
 import { keeping } from '../state/keeping';
-import { useVocab } from '../state/current';
 import { controller, useRun } from '../state/run';
 import { useStore } from '../store';
 import { choices, guessing, meaning } from './words';
 
 export function ProgressCard() {
   const s = useRun();
-  const vocab = useVocab();
   const unit = `${s.unit}s`;
   // One step's speed jumps about; what is shown goes by the mean of the last ten or so.
   const smooth = s.last ? s.last.ms / s.msPerStep : NaN;
@@ -28,7 +26,7 @@ export function ProgressCard() {
     <Card title={`Step ${count(s.step)} of ${count(s.total)}`} aside={words} class="live-progress">
       <Bar label="Share of the steps that are done" share={s.total > 0 ? s.step / s.total : 0} />
       <dl class="live-strip">
-        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss, vocab, unit)} />
+        <Stat name="Loss, practised" value={loss(s.loss)} note={among(s.loss, s.vocab, unit)} />
         <Stat
           name="Loss, new text"
           value={s.val ? loss(s.val.loss) : '–'}
@@ -43,7 +41,7 @@ export function ProgressCard() {
       </dl>
       <div class="row spread">
         <RunButtons />
-        <P class="quiet live-meaning">{meaning(s.loss, vocab, s.unit)}</P>
+        <P class="quiet live-meaning">{meaning(s)}</P>
       </div>
       <News s={s} />
     </Card>

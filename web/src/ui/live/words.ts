@@ -3,9 +3,10 @@
  * words.ts - what the numbers of a run mean, for somebody who sees them for the first time.
  *
  * A loss is the mean surprise about the next byte, in nats. exp(loss) is easier: among how many
- * equally likely characters the model still hesitates. 256 at the start, about 22 when it knows how
- * frequent each letter is, about 11 when it looks at the letter before.
+ * equally likely tokens the model still hesitates. All of its vocabulary at the start; of English
+ * letters about 22 when it knows how frequent each is, about 11 when it looks at the one before.
  */
+import { count } from '../format';
 import type { Settings } from '../run/settings';
 
 /** What guessing among all tokens costs, which 256 are bytes. */
@@ -30,11 +31,13 @@ export function choices(loss: number): string {
   return n.toFixed(1);
 }
 
-/** One sentence about a loss: what the number says, and no more. */
-export function meaning(loss: number, vocab = 256, unit: Unit = 'character'): string {
+/** One sentence about a run's loss: what the number says, and no more. */
+export function meaning({ loss, vocab, unit }: { loss: number; vocab: number; unit: Unit }): string {
   if (!Number.isFinite(loss)) return '';
   if (loss > guessing(vocab) + 0.3) return 'Worse than guessing. The learning rate may be too high.';
-  if (loss > guessing(vocab) - 0.345) return `It hesitates between all ${vocab} ${unit}s: it knows nothing yet.`;
+  if (loss > guessing(vocab) - 0.345) {
+    return `It hesitates between all ${count(vocab)} ${unit}s: it knows nothing yet.`;
+  }
   const n = `It hesitates between about ${choices(loss)} ${unit}s`;
   return loss > BY_HEART ? `${n} each time.` : `${n}: next to nothing surprises it.`;
 }

@@ -7,7 +7,7 @@
 import type { Model } from '../../lib/index';
 import type { GptConfig } from '../../lib/types';
 import type { Unit } from '../live/words';
-import { Store, useStore } from '../store';
+import { Store } from '../store';
 
 export interface Current {
   model: Model;
@@ -24,8 +24,3 @@ export interface Current {
 }
 
 export const current = new Store<Current | null>(null);
-
-/** How many tokens its vocabulary has; 256 where they are bytes, and while there is none. */
-export function useVocab(): number {
-  return useStore(current, (c) => c?.config.vocab ?? 256);
-}
