@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * talk.test.ts - an import that is stopped says what came, the settings of a conversation, and a store
- * that has no room for one.
+ * talk.test.ts - an import that is stopped says what came, the settings of a conversation, a store
+ * that has no room for one, and deletions.
  */
 import { beforeEach, expect, it, vi } from 'vitest';
 import { Store } from '../store';
 import { CHAT_DEFAULTS } from './settings';
 import { asJson, type TalkDoc } from './talk_doc';
 
-const page = vi.hoisted(() => ({ saved: (_key: string) => {}, unsaved: (): boolean => false }));
+const page = vi.hoisted(() => ({
+  saved: (_key: string): void | Promise<void> => {},
+  removed: (_key: string) => {},
+  unsaved: (): boolean => false,
+}));
 let n = 0;
 vi.mock('../state/keeping', () => ({
   newId: () => `new${++n}`,
@@ -20,7 +24,7 @@ vi.mock('../state/keeping', () => ({
   kept: {
     saveDoc: async (key: string) => page.saved(key),
     loadDocs: () => Promise.resolve({}),
-    removeDoc: () => Promise.resolve(),
+    removeDoc: async (key: string) => page.removed(key),
   },
 }));
 vi.mock('./models', () => ({
@@ -28,7 +32,7 @@ vi.mock('./models', () => ({
   keyOf: ({ name }: { name: string }) => name,
   models: new Store({ opened: null }),
 }));
-const { importTalks, openTalk, removeTalk, renameTalk, startTalks, talks } = await import('./talk');
+const { exported, importTalks, openTalk, removeTalk, renameTalk, startTalks, talks } = await import('./talk');
 const { chatSettings, models } = await import('./models');
 const { notices } = await import('../state/notices');
 
@@ -48,6 +52,7 @@ beforeEach(() => {
   talks.set([]);
   notices.set([]);
   page.saved = () => {};
+  page.removed = () => {};
 });
 
 it('an import says how many conversations came', async () => {
@@ -57,7 +62,9 @@ it('an import says how many conversations came', async () => {
 
 it('an import that is stopped says so, too, and keeps what came', async () => {
   const control = new AbortController();
-  page.saved = () => talks.get()?.length === 2 && control.abort();
+  page.saved = () => {
+    if (talks.get()?.length === 2) control.abort();
+  };
   await importTalks([file], control.signal);
   expect(talks.get()).toHaveLength(2);
   expect(notices.get().map(({ text }) => text)).toEqual([
@@ -77,18 +84,63 @@ it('a conversation that is opened leaves what the model that is open was loaded 
 
 it('a conversation for which there is no room is told of once, and counts as unsaved until it is kept', async () => {
   await startTalks();
+  let tried = 0;
   page.saved = () => {
-    throw new Error('no room');
+    throw new Error(`no room, ${++tried}`);
   };
   for (const name of ['one', 'two']) await renameTalk(doc('x'), name);
   await renameTalk(doc('y'), 'another');
-  expect(notices.get().map(({ text }) => text)).toEqual([
-    'This conversation is not saved. Export it to keep it. no room.',
-  ]);
+  // The reasons differ, so that a second notice would not replace the first.
+  const said = 'This conversation is not saved. Export it to keep it. no room, ';
+  expect(notices.get().map(({ text }) => text)).toEqual([`${said}1.`, `${said}3.`]);
   expect(page.unsaved()).toBe(true);
   page.saved = () => {};
   await renameTalk(doc('x'), 'three');
   expect(page.unsaved()).toBe(true);
   await removeTalk(doc('y'));
   expect(page.unsaved()).toBe(false);
+});
+
+it('a conversation that was exported may be left, and is not told of again when it changes', async () => {
+  await startTalks();
+  page.saved = () => {
+    throw new Error('no room');
+  };
+  await renameTalk(doc('x'), 'one');
+  exported(talks.get()!);
+  expect(page.unsaved()).toBe(false);
+  notices.set([]);
+  await renameTalk(doc('x'), 'two');
+  expect(page.unsaved()).toBe(true);
+  expect(notices.get()).toEqual([]);
+  await removeTalk(doc('x'));
+});
+
+it('a conversation is deleted behind a save that is under way, which leaves nothing of it', async () => {
+  await startTalks();
+  const ended: string[] = [];
+  let fail = (_: Error) => {};
+  page.saved = () => new Promise<void>((_, reject) => (fail = reject)).finally(() => ended.push('save'));
+  page.removed = () => void ended.push('removal');
+  const save = renameTalk(doc('x'), 'one');
+  const removal = removeTalk(doc('x'));
+  expect(talks.get()).toEqual([]);
+  await new Promise((resolve) => setTimeout(resolve));
+  fail(new Error('no room'));
+  await Promise.all([save, removal]);
+  expect(ended).toEqual(['save', 'removal']);
+  expect(page.unsaved()).toBe(false);
+  expect(talks.get()).toEqual([]);
+});
+
+it('a conversation that cannot be deleted stays in the list', async () => {
+  await renameTalk(doc('x'), 'one');
+  page.removed = () => {
+    throw new Error('the disk is gone');
+  };
+  await removeTalk(doc('x'));
+  expect(talks.get()!.map(({ id }) => id)).toEqual(['x']);
+  expect(notices.get().map(({ text }) => text)).toEqual([
+    '“x” could not be deleted. the disk is gone.',
+  ]);
 });

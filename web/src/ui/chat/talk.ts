@@ -87,10 +87,20 @@ function asDoc(): TalkDoc {
 
 let timer: ReturnType<typeof setTimeout> | null = null;
 let writes = 0;
-/** Conversations that the store does not have as they are. */
+/** Conversations that neither the store nor a file has as they are. */
 const unsaved = new Set<string>();
+/** Of whose failed saves the person has heard. */
+const told = new Set<string>();
+/** When all saves of a conversation that have begun have ended. */
+const saves = new Map<string, Promise<unknown>>();
 
 async function write(doc: TalkDoc): Promise<void> {
+  const mine = Promise.all([saves.get(doc.id), save(doc)]);
+  saves.set(doc.id, mine);
+  await mine;
+}
+
+async function save(doc: TalkDoc): Promise<void> {
   const others = (talks.get() ?? []).filter((other) => other.id !== doc.id);
   talks.set([doc, ...others].sort((a, b) => b.changed - a.changed));
   writes++;
@@ -98,10 +108,14 @@ async function write(doc: TalkDoc): Promise<void> {
     if (!(await whenStore())) throw new Error(keeping.get().reason);
     await kept.saveDoc(KEY + doc.id, doc);
     unsaved.delete(doc.id);
+    told.delete(doc.id);
   } catch (e) {
-    // Said once: an answer that grows is written every second. What is only begun is no loss.
-    if (doc.turns.length === 0 || unsaved.has(doc.id)) return;
+    // What is only begun is no loss.
+    if (doc.turns.length === 0) return;
     unsaved.add(doc.id);
+    // Said once: an answer that grows is written every second.
+    if (told.has(doc.id)) return;
+    told.add(doc.id);
     notify('warning', `This conversation is not saved. Export it to keep it. ${plainError(e)}`, {
       label: 'Conversations',
       run: () => openDrawer('talks'),
@@ -199,10 +213,26 @@ export async function removeTalk(doc: TalkDoc): Promise<void> {
     timer = null;
     talk.set(fresh());
   }
-  talks.set((talks.get() ?? []).filter((other) => other.id !== doc.id));
+  const others = () => (talks.get() ?? []).filter((other) => other.id !== doc.id);
+  talks.set(others());
+  try {
+    // A save that has begun would bring it back, or count it as unsaved.
+    await saves.get(doc.id);
+    if (await whenStore()) await kept.removeDoc(KEY + doc.id);
+  } catch (e) {
+    talks.set([doc, ...others()].sort((a, b) => b.changed - a.changed));
+    notify('error', `“${talkName(doc)}” could not be deleted. ${plainError(e)}`);
+    return;
+  }
+  saves.delete(doc.id);
   unsaved.delete(doc.id);
-  if (await whenStore()) await kept.removeDoc(KEY + doc.id);
+  told.delete(doc.id);
   notify('info', `“${talkName(doc)}” is deleted.`, { label: 'Undo', run: () => void write(doc) });
+}
+
+/** They are in a file now: leaving the page loses nothing of them, until they change. */
+export function exported(docs: readonly TalkDoc[]): void {
+  for (const { id } of docs) unsaved.delete(id);
 }
 
 /** Takes conversations from files, JSON or Markdown; says how many there were. After a cancel those

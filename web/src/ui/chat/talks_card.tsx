@@ -10,7 +10,7 @@ import { saveAs } from '../state/files';
 import { useWaiting } from '../state/waiting';
 import { useStore } from '../store';
 import { FileButton } from '../text/text_box';
-import { importTalks, openTalk, removeTalk, renameTalk, talk, talks } from './talk';
+import { exported, importTalks, openTalk, removeTalk, renameTalk, talk, talks } from './talk';
 import { asJson, asMarkdown, matches, type TalkDoc, talkName } from './talk_doc';
 
 /** Without this many a search is no help. */
@@ -66,11 +66,13 @@ export function TalksCard() {
 
 function exportJson(docs: readonly TalkDoc[]): void {
   saveAs(new Blob([asJson(docs)], { type: 'application/json' }), 'tinygpt-conversations.json');
+  exported(docs);
 }
 
 function exportMarkdown(doc: TalkDoc): void {
   const name = talkName(doc).replace(/[^\p{L}\p{N}]+/gu, '-').slice(0, 40) || 'conversation';
   saveAs(new Blob([asMarkdown(doc)], { type: 'text/markdown' }), `${name}.md`);
+  exported([doc]);
 }
 
 function Item({ doc }: { doc: TalkDoc }) {
