@@ -69,6 +69,20 @@ describe('a browser that gives little memory', () => {
   });
 });
 
+describe('a browser whose language is none', () => {
+  it('draws the curve all the same', async () => {
+    await open(await serve());
+    // As WebKitGTK has it on a system without a language (LANG=C.UTF-8).
+    await v.context.addInitScript(() => {
+      Object.defineProperty(navigator, 'language', { value: 'C', configurable: true });
+    });
+    await train(20);
+    expect(await p.page.evaluate(() => navigator.language)).toBe('en');
+    await p.page.getByRole('img', { name: /^Loss\. / }).locator('canvas').waitFor();
+    await p.finished();
+  });
+});
+
 describe('a fault in the engine', () => {
   it('is told of; the engine is made anew, and the run goes on from its last save', async () => {
     const folder = mkdtempSync(join(tmpdir(), 'tinygpt-site-'));

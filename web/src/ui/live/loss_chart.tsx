@@ -4,9 +4,8 @@
  * runs beneath; or rate, gradient norm, speed.
  */
 import { useMemo, useState } from 'preact/hooks';
-import uPlot from 'uplot';
 import { Card } from '../parts/card';
-import { Chart, type Line } from '../parts/chart';
+import { Chart, joinTables, type Line, type Table } from '../parts/chart';
 import { Check, Choice } from '../parts/fields';
 import { count, loss, rate } from '../format';
 import type { RunState } from '../run/controller';
@@ -109,11 +108,11 @@ function join(
 ): { x: number[]; columns: (number | null)[][] } {
   const own = [curve.loss, curve.smooth, curve.val];
   if (past.length === 0) return { x: curve.step, columns: own };
-  const tables: uPlot.AlignedData[] = [
+  const tables: Table[] = [
     [curve.step, ...own],
-    ...past.map((p): uPlot.AlignedData => [p.meta.curve.steps, p.meta.curve.losses]),
+    ...past.map((p): Table => [p.meta.curve.steps, p.meta.curve.losses]),
   ];
-  const [x = [], ...columns] = uPlot.join(tables);
+  const [x = [], ...columns] = joinTables(tables);
   // join leaves undefined where a table has no such x: spanGaps wants null.
   const plain = columns.map((c) => Array.from(c, (v) => v ?? null));
   return { x: Array.from(x), columns: plain };

@@ -7,6 +7,7 @@
  * A canvas knows no custom properties: colours are resolved when the chart is made, and it is made
  * anew when the theme changes.
  */
+import './locale'; // before uPlot, which nothing else imports
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
@@ -14,6 +15,12 @@ import { theme } from '../theme';
 import { keys } from '../shortcuts';
 import { useStore } from '../store';
 import './chart.css';
+
+/** An x axis, and values over it. */
+export type Table = uPlot.AlignedData;
+
+/** One x axis for several tables; where one has no value it is empty. */
+export const joinTables: (tables: Table[]) => Table = uPlot.join;
 
 export interface Line {
   name: string;
@@ -117,7 +124,7 @@ export function Chart(p: ChartProps) {
         tabIndex={0}
         onKeyDown={keys('picture', { left: () => go(-1), right: () => go(1) })}
       />
-      {p.x.length > 1 && <Table {...p} lines={named} />}
+      {p.x.length > 1 && <Rows {...p} lines={named} />}
     </figure>
   );
 }
@@ -148,7 +155,7 @@ function Swatch({ line }: { line: Line }) {
   );
 }
 
-function Table(p: ChartProps) {
+function Rows(p: ChartProps) {
   const rows: number[] = [];
   const n = Math.min(12, p.x.length);
   for (let i = 0; i < n; i++) rows.push(Math.round((i * (p.x.length - 1)) / Math.max(1, n - 1)));
@@ -188,7 +195,7 @@ function Table(p: ChartProps) {
   );
 }
 
-function dataOf(p: ChartProps): uPlot.AlignedData {
+function dataOf(p: ChartProps): Table {
   return [p.x as number[], ...p.lines.map((l) => l.values as (number | null)[])];
 }
 
