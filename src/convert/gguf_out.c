@@ -130,7 +130,7 @@ static void add_special(tg_conversion *c) {
 static tg_status add_lists(tg_conversion *c, tg_buf *pieces, tg_buf *kinds, tg_buf *merges) {
     size_t n_merges = 0;
     const size_t n = (size_t)c->table.config.vocab;
-    const bool bpe = tg_tok_model_of(c->tok) == TG_TOK_BYTE_BPE;
+    const bool bpe = tg_tok_model_of(c->tok) != TG_TOK_WORDPIECE;
     TG_TRY(add_pieces(c, pieces, kinds));
     TG_TRY(add_array(c, "tokenizer.ggml.tokens", TG_GGUF_STRING, n, pieces));
     TG_TRY(add_array(c, "tokenizer.ggml.token_type", TG_GGUF_I32, n, kinds));
@@ -138,22 +138,23 @@ static tg_status add_lists(tg_conversion *c, tg_buf *pieces, tg_buf *kinds, tg_b
     return bpe ? add_array(c, "tokenizer.ggml.merges", TG_GGUF_STRING, n_merges, merges) : TG_OK;
 }
 
-/* Byte-level BPE and WordPiece; of the others GGUF wants scores, which their tokenizer.json does
- * not have, or not all of. */
+/* Of other tokenizers GGUF wants scores, which their tokenizer.json does not have, or not all of.
+ */
 static tg_status add_tokenizer(tg_conversion *c) {
     if (!c->g.tokenizer_json) return TG_OK;
     TG_TRY(tg_vocabulary_gguf(&c->g, (size_t)c->table.config.vocab, &c->tok));
     const tg_tok_model model = tg_tok_model_of(c->tok);
-    if (model != TG_TOK_BYTE_BPE && model != TG_TOK_WORDPIECE)
+    const bool bpe = model == TG_TOK_BYTE_BPE, gemma = tg_tok_is_gemma(c->tok);
+    if (!bpe && !gemma && model != TG_TOK_WORDPIECE)
         return tg_fail(&c->ctx->err, TG_E_UNSUPPORTED,
-                       "%s: tokenizer: want byte-level BPE or WordPiece, which GGUF can state as "
-                       "tokenizer.json does, have another",
+                       "%s: tokenizer: want byte-level BPE, Gemma's BPE or WordPiece, which GGUF "
+                       "can state as tokenizer.json does, have another",
                        c->g.path);
-    const bool bpe = model == TG_TOK_BYTE_BPE;
-    add_text(c, "tokenizer.ggml.model", bpe ? "gpt2" : "bert");
-    add_text(c, "tokenizer.ggml.pre",
-             bpe ? tg_tok_gguf_pre(c->tok->split, c->tok->normal, c->tok->ignore_merges)
-                 : "jina-v2-en");
+    add_text(c, "tokenizer.ggml.model", bpe ? "gpt2" : gemma ? "gemma4" : "bert");
+    if (!gemma)
+        add_text(c, "tokenizer.ggml.pre",
+                 bpe ? tg_tok_gguf_pre(c->tok->split, c->tok->normal, c->tok->ignore_merges)
+                     : "jina-v2-en");
     add_special(c);
     tg_buf pieces, kinds, merges;
     tg_buf_init(&pieces, &c->ctx->err.mem);

@@ -285,6 +285,9 @@ static tg_status from_gguf(const tg_gguf *g, size_t n_tokens, tg_arena *arena, t
     TG_TRY(tg_tok_desc_gguf(g->ctx, model_name, pre.bytes ? pre_name : NULL, &d));
     TG_TRY(want_no_suppressed(g));
     TG_TRY(describe(g, n_tokens, arena, &d));
+    if (d.model == TG_TOK_MERGE_BPE && d.n_merges == 0)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: tokenizer.ggml.merges: want some, have none",
+                       g->path);
     TG_TRY(read_flags(g, &d));
     return tg_tok_new(g->ctx, &d, out);
 }

@@ -100,6 +100,11 @@ tg_status tg_tok_desc_gguf(tg_ctx *ctx, const char *model, const char *pre, tg_t
         d->normal |= TG_TOK_BLANK_MARK;
         return TG_OK;
     }
+    if (strcmp(model, "gemma4") == 0) { /* merges over characters; llama.cpp's SPM-style BPE */
+        d->model = TG_TOK_MERGE_BPE;
+        d->normal |= TG_TOK_BLANK_MARK;
+        return TG_OK;
+    }
     if (strcmp(model, "bert") == 0) {
         d->model = TG_TOK_WORDPIECE;
         d->normal |= TG_TOK_CLEAN | TG_TOK_CJK_SPACES | TG_TOK_STRIP_ACCENTS | TG_TOK_LOWER;
@@ -107,5 +112,5 @@ tg_status tg_tok_desc_gguf(tg_ctx *ctx, const char *model, const char *pre, tg_t
         return TG_OK;
     }
     return tg_fail(ctx, TG_E_UNSUPPORTED,
-                   "tokenizer.ggml.model: want gpt2, llama or bert, have %.60s", model);
+                   "tokenizer.ggml.model: want gpt2, llama, gemma4 or bert, have %.60s", model);
 }

@@ -113,6 +113,12 @@ typedef struct tg_tok_merges {
  * arena and the tokenizer. */
 tg_status tg_tok_merges_of(tg_ctx *ctx, const tg_tok *tok, tg_arena *arena, tg_tok_merges *out);
 
+/* Merges over characters, with a mark for each blank and nothing else done to a text: what GGUF
+ * calls gemma4. */
+static inline bool tg_tok_is_gemma(const tg_tok *t) {
+    return t->model == TG_TOK_MERGE_BPE && t->normal == TG_TOK_BLANK_MARK && !t->ignore_merges;
+}
+
 /* As tokenizer.json has it; NULL: a splitter that is none of its patterns. */
 const char *tg_tok_split_pattern(tg_tok_split split);
 

@@ -270,7 +270,8 @@ static tg_status put_model(writer *w, tg_ctx *ctx) {
         put_text(w, "}}\n");
         return TG_OK;
     }
-    const bool characters = t->model == TG_TOK_SCORE_BPE, fuse = t->model != TG_TOK_BYTE_BPE;
+    const bool characters = t->model == TG_TOK_SCORE_BPE || tg_tok_is_gemma(t);
+    const bool fuse = t->model != TG_TOK_BYTE_BPE;
     put_text(w, "\"model\":{\"type\":\"BPE\",\"dropout\":null,");
     put_unknown(w, "null");
     tg_buf_printf(w->out,
@@ -287,8 +288,8 @@ static tg_status put_model(writer *w, tg_ctx *ctx) {
 tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *t, tg_buf *out) {
     writer w = { .t = t, .out = out };
     const bool plain = t->model == TG_TOK_MERGE_BPE && t->normal == 0; /* as learn_chars.c has it */
-    if (t->model != TG_TOK_BYTE_BPE && t->model != TG_TOK_SCORE_BPE &&
-        t->model != TG_TOK_WORDPIECE && !plain)
+    const bool marked = t->model == TG_TOK_SCORE_BPE || tg_tok_is_gemma(t);
+    if (t->model != TG_TOK_BYTE_BPE && t->model != TG_TOK_WORDPIECE && !marked && !plain)
         return tg_fail(ctx, TG_E_UNSUPPORTED,
                        "tokenizer.json: want BPE or WordPiece out of GGUF's arrays, have another");
     tg_json_writer_init(&w.json, out);
@@ -297,7 +298,7 @@ tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *t, tg_buf *out) {
     put_added(&w);
     if (t->model == TG_TOK_BYTE_BPE)
         put_byte_level(&w);
-    else if (t->model == TG_TOK_SCORE_BPE)
+    else if (marked)
         put_sentencepiece(&w);
     else if (plain)
         put_text(&w, "\"normalizer\":null,\"pre_tokenizer\":null,\"decoder\":{\"type\":\"Fuse\"},");

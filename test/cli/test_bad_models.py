@@ -112,9 +112,12 @@ def tokenizers():
     bad("a type of 9", valued(t + "token_type", ARRAY, array(5, [9] * V)), "type")
     bad("scores of u8", valued(t + "scores", ARRAY, array(U8, [1] * V)), "scores")
     bad("tokens of numbers", valued(t + "tokens", ARRAY, array(U32, range(V))), "tokens")
-    bad("another kind", valued(t + "model", STRING, text("rwkv")), "want gpt2, llama or bert", "rwkv")
+    bad("another kind", valued(t + "model", STRING, text("rwkv")), "want gpt2, llama, gemma4 or bert", "rwkv")
     bad("another splitter", valued(t + "pre", STRING, text("poro")), "want gpt-2", "poro")
     bad("no scores", valued(t + "model", STRING, text("llama")), "score")
+    bad("no merges of gemma4", lambda g: (g.values.pop(t + "merges", None),
+                                          g.values.update({t + "model": (STRING, text("gemma4"))})),
+        "tokenizer.ggml.merges: want some")
     bad("a merge of what there is not", valued(t + "merges", ARRAY, array(STRING, ["a z"])), "merge 0")
     bad("half a merge", valued(t + "merges", ARRAY, array(STRING, ["ab"])), "merge 0")
     bad("an id beyond", valued(t + "bos_token_id", U32, struct.pack("<I", V)), "bos_token_id")

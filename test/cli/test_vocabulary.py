@@ -4,8 +4,9 @@
 --tokenizer, resume, sample, convert; what is refused, and what of a place is left as it was.
 """
 import json
+import os
 
-from util import check, equal, expect, main, read, refused, tinygpt, write
+from util import TOP, check, equal, expect, main, read, refused, tinygpt, write
 
 TINY = ("--preset", "modern-small", "--layers", "1", "--width", "32", "--heads", "2", "--ctx", "16", "--batch", "2",
         "--sample-every", "0")
@@ -48,6 +49,22 @@ def every_kind_trains():
                0, f"a run on {kind}")
     chars = json.loads(read("chars.json"))["model"]["vocab"]
     equal(sorted(chars, key=chars.get), ["<unk>"] + sorted(set(TEXT.decode())), "characters in their order")
+
+
+def merges_over_characters():
+    """Gemma's tokenizer, as folders and GGUF files of Gemma 4 have it: the same tokens through all forms and back."""
+    write("t.txt", TEXT)
+    tokenizer = os.path.join(TOP, "test", "golden", "tok", "char_bpe.json")
+    text = "The  dog\n\n\n  and\tthe cat \u2581 \u00e9 \u6f22 <0x41> \U0001f600\n"
+    wanted = ids(tokenizer, text)
+    expect(tinygpt("train", "--data", "t.txt", "--family", "gemma4", "--layers", "2", "--width", "16", "--heads", "2",
+                   "--ctx", "16", "--batch", "2", "--tokenizer", tokenizer, "--steps", "1", "--out", "a.tinygpt"),
+           0, "a run on it")
+    for source, model in ("a.tinygpt", "a.gguf"), ("a.gguf", "folder"), ("folder", "b.gguf"), ("a.tinygpt", "other"):
+        folder = ("--format", "safetensors") if "." not in model else ()
+        expect(tinygpt("convert", source, model, *folder), 0, f"{source} to {model}", out="texts alike")
+        equal(ids(model, text), wanted, f"tokens of {model}")
+    expect(tinygpt("info", "a.gguf"), 0, "its name in GGUF", out="tokenizer   gemma4")
 
 
 def a_run_makes_its_own():
@@ -93,4 +110,4 @@ def places_and_options():
     refused("a vocabulary without a text", "doctor", "--tokenizer", "foreign.json", err="--data")
 
 
-main(from_text_to_model, every_kind_trains, a_run_makes_its_own, places_and_options)
+main(from_text_to_model, every_kind_trains, merges_over_characters, a_run_makes_its_own, places_and_options)

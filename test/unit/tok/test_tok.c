@@ -416,7 +416,7 @@ static void names_of_gguf(void **state) {
         { "gpt2", "new", TG_E_UNSUPPORTED, "have new" },
         { "llama", NULL, TG_OK, "gpt-2" },
         { "bert", NULL, TG_OK, "gpt-2" },
-        { "rwkv", NULL, TG_E_UNSUPPORTED, "want gpt2, llama or bert, have rwkv" },
+        { "rwkv", NULL, TG_E_UNSUPPORTED, "want gpt2, llama, gemma4 or bert, have rwkv" },
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         tg_ctx ctx;
