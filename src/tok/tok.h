@@ -109,7 +109,8 @@ typedef struct tg_tok_desc {
 void tg_tok_desc_init(tg_tok_desc *d);
 
 /* The fields that GGUF gives by name: tokenizer.ggml.model ("gpt2", "llama", "gemma4", "bert")
- * and tokenizer.ggml.pre ("smollm", ...; NULL: absent). TG_E_UNSUPPORTED names those that are known. */
+ * and tokenizer.ggml.pre ("smollm", ...; NULL: absent). TG_E_UNSUPPORTED names those that are
+ * known. */
 tg_status tg_tok_desc_gguf(tg_ctx *ctx, const char *model, const char *pre, tg_tok_desc *d);
 /* The way back: tokenizer.ggml.pre of byte-level BPE. */
 const char *tg_tok_gguf_pre(tg_tok_split split, unsigned normal, bool ignore_merges);
