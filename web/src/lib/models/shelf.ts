@@ -236,7 +236,11 @@ class Copy {
     const { crcs } = this.#sums;
     const wanted = this.options.sha256?.toLowerCase();
     if (wanted && wanted !== hash) {
-      throw new StoreError('WRONG', `${entry.name}: want SHA-256 ${wanted}, have ${hash}`);
+      throw new StoreError(
+        'WRONG',
+        `${entry.name} is not the file that it should be, and was not kept. Something changed it on ` +
+          `its way, or its host has another one: fetch it again. (want SHA-256 ${wanted}, have ${hash})`,
+      );
     }
     this.file.flush();
     this.note({ sha256: hash, bytes: this.at, crcs });
@@ -478,8 +482,8 @@ export class Shelf {
     if (opened.bytes > 0 && copy.at !== opened.bytes) {
       throw new StoreError(
         'SOURCE',
-        `${entry.name} ended too early: want ${opened.bytes} bytes, have ${copy.at}; what came ` +
-          'is kept.',
+        `${entry.name} ended too early: want ${opened.bytes} bytes, have ${copy.at}. What came is ` +
+          'kept: asked for again, it goes on from there.',
       );
     }
     copy.finish();

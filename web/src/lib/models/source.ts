@@ -76,9 +76,14 @@ function nameOf(url: URL): string {
   }
 }
 
+/** Such as a model whose licence has to be accepted there: the page has no account anywhere. */
+const NOT_ALL =
+  'does not give this file to everybody. If it gives it to you, download it there and open the file ' +
+  'here';
+
 const STATUSES: Record<number, string> = {
-  401: 'does not give this file to everybody',
-  403: 'does not give this file to everybody',
+  401: NOT_ALL,
+  403: NOT_ALL,
   404: 'has nothing at this address',
   410: 'has nothing at this address any more',
   429: 'asks for patience: try again in a minute',
@@ -92,7 +97,9 @@ function stampOf(answer: Response): string {
 export function addressSource(url: URL, get: typeof fetch = fetch): Source {
   const broken = (why: string) =>
     new StoreError(
-      'SOURCE', `the connection to ${url.host} broke (${why}); what came so far is kept`,
+      'SOURCE',
+      `The connection to ${url.host} broke (${why}). What came so far is kept: asked for again, it ` +
+        'goes on from there.',
     );
   return {
     name: nameOf(url),

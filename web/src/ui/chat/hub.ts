@@ -95,7 +95,8 @@ const NO_MODEL = /-\d{5}-of-\d{5}\.gguf$|mmproj/i;
 
 const STATUSES: Record<number, string> = {
   401: 'has no model of this name that everybody may read',
-  403: 'does not give this model to everybody',
+  403: 'does not give this model to everybody. If it gives it to you, download it there and open the ' +
+    'file here',
   404: 'has no model of this name',
   429: 'asks for patience: try again in a minute',
 };

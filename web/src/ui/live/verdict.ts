@@ -69,7 +69,7 @@ export function verdict(v: VerdictInput): Verdict {
     reasons.push(
       `It does better on what it practised (${lossText(v.loss)}) than on new text: it has ` +
         'begun to learn by heart. ' +
-        `${seen(v.epochs)}The version that did best on new text ` +
+        `${seen(v)}The version that did best on new text ` +
         'was kept, and can be downloaded.',
     );
     return {
@@ -85,7 +85,7 @@ export function verdict(v: VerdictInput): Verdict {
   if (judged < BY_HEART) {
     reasons.push(
       `That is next to nothing: it nearly knows this text by heart. ` +
-        `${seen(v.epochs)}More steps will not help; a longer text would.`,
+        `${seen(v)}More steps will not help; a longer text would.`,
     );
     return {
       title: 'It knows the text by heart',
@@ -128,10 +128,10 @@ export function verdict(v: VerdictInput): Verdict {
   return { title: 'Done', reasons, actions: [...take, goOn] };
 }
 
-function seen(epochs: number): string {
+function seen({ epochs, unit }: VerdictInput): string {
   if (Number.isNaN(epochs)) return '';
   const times = epochs < 2.5 ? 'twice' : `${Math.round(epochs)} times`;
-  return `Each byte was seen about ${epochs < 1.5 ? 'once' : times}. `;
+  return `Each ${unit} was seen about ${epochs < 1.5 ? 'once' : times}. `;
 }
 
 function next(size: string): string {
