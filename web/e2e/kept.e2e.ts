@@ -142,6 +142,28 @@ describe('the shelf', () => {
     await p.page.getByText(/The fox \w+/).first().waitFor();
   });
 
+  it('offers to go on with what is on the shelf, by its name there, and with nothing that was deleted', async () => {
+    await p.open(site.url, 'start', { size: 'tiny', steps: 1_000_000 });
+    await p.paste(TEXT);
+    await p.start();
+    await p.waitForStep(1);
+    await p.page.reload();
+    await p.ready();
+    const offer = p.page.getByRole('region', { name: 'A saved run' });
+    await offer.getByText('tiny on Your own text').waitFor();
+    await p.view('Your models');
+    // What no model has learnt yet is no broken font.
+    expect(await item('tiny on Your own text').innerText()).not.toMatch(/\ufffd/);
+    await p.button('Rename').click();
+    await p.page.getByRole('textbox', { name: 'Name' }).fill('Foxes');
+    await p.button('Save').click();
+    await offer.getByText('Foxes').waitFor();
+    await item('Foxes').getByRole('button', { name: 'Delete' }).click();
+    await expect.poll(() => offer.count()).toBe(0);
+    await p.button('Undo').click();
+    await offer.getByText('Foxes').waitFor();
+  });
+
   it('trains a model on another text, and compares the two', async () => {
     await p.open(site.url, 'start', { size: 'tiny', steps: 60, warmup: 5 });
     await p.paste(TEXT);

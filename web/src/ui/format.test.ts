@@ -8,7 +8,9 @@ import {
   parseNumber,
   percent,
   rate,
+  readable,
   roughCount,
+  WHOLE_STRIDES,
 } from './format';
 
 describe('numbers for people', () => {
@@ -86,4 +88,10 @@ describe('parseNumber', () => {
     expect(parseNumber('0', b).problem).toBe('From 1 to 20,000.');
     expect(parseNumber('2', { min: 1e-7, max: 1 }).problem).toBe('From 1e-7 to 1.');
   });
+});
+
+it('noise of a model that knows nothing is dots, and steps on an axis are whole', () => {
+  expect(readable('\na\ufffd\u0001b\tc\nd')).toBe('a··b\tc\nd');
+  expect(WHOLE_STRIDES.slice(0, 5)).toEqual([1, 2, 5, 10, 20]);
+  expect(WHOLE_STRIDES.every((stride) => Number.isInteger(stride))).toBe(true);
 });

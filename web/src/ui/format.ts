@@ -120,3 +120,16 @@ function plainNumber(x: number): string {
     ? rate(x)
     : x.toLocaleString('en-US', { maximumFractionDigits: 6 });
 }
+
+/** A model that knows nothing yet writes bytes of all kinds: what is no character is a dot, so that
+ *  noise looks like noise and not like a broken font. */
+export function readable(text: string): string {
+  return text
+    .replace(/^\n+/, '')
+    .replace(/[\p{C}\u00a0\ufffd]/gu, (c) => (c === '\n' || c === '\t' ? c : '·'));
+}
+
+/** How far numbers on an axis of whole things, such as steps, may lie apart: 1, 2, 5, 10 and so on. */
+export const WHOLE_STRIDES = Array.from(
+  { length: 28 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3),
+);

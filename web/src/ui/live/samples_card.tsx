@@ -2,7 +2,7 @@
 /** samples_card.tsx - what the model writes as it learns, the newest first. */
 import { Card } from '../parts/card';
 import { Words } from '../parts/term';
-import { count } from '../format';
+import { count, readable } from '../format';
 import type { Sample } from '../run/controller';
 import { useRun } from '../state/run';
 
@@ -35,12 +35,4 @@ function Item({ sample, now }: { sample: Sample; now?: boolean }) {
       <p class="live-sample-text">{readable(sample.text)}</p>
     </li>
   );
-}
-
-/** A model that knows nothing yet writes bytes of all kinds: what is no character is a dot, so that
- *  noise looks like noise and not like a broken font. */
-export function readable(text: string): string {
-  return text
-    .replace(/^\n+/, '')
-    .replace(/[\p{C}\u00a0\ufffd]/gu, (c) => (c === '\n' || c === '\t' ? c : '·'));
 }

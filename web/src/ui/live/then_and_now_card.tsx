@@ -8,10 +8,9 @@ import { Card } from '../parts/card';
 import { Field } from '../parts/fields';
 import { Notice } from '../parts/notice';
 import { P, Words } from '../parts/term';
-import { count } from '../format';
+import { count, readable } from '../format';
 import { useRun } from '../state/run';
 import { useStore } from '../store';
-import { readable } from './samples_card';
 import { leaveThenAndNow, thenAndNow, writeThenAndNow, type Written } from './then_and_now';
 
 /** A slider that is being drawn, and a word that is being typed, come to rest first. */

@@ -11,6 +11,7 @@ import './locale'; // before uPlot, which nothing else imports
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { WHOLE_STRIDES } from '../format';
 import { theme } from '../theme';
 import { keys } from '../shortcuts';
 import { useStore } from '../store';
@@ -232,6 +233,7 @@ function options(
         size: 30,
         gap: 6,
         grid: { show: false },
+        incrs: WHOLE_STRIDES,
         values: (_u, ticks) => ticks.map(shortStep),
       },
       {

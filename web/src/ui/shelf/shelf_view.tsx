@@ -8,7 +8,7 @@ import { Notice } from '../parts/notice';
 import { Bar, Stat } from '../parts/stat';
 import { P } from '../parts/term';
 import { Wait } from '../parts/wait';
-import { bytes, count, loss, roughCount } from '../format';
+import { bytes, count, loss, readable, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
 import { openView } from '../state/route';
@@ -116,7 +116,7 @@ function Item({ run }: { run: ShelfRun }) {
         {run.text === 0 && meta.text.stories === undefined && ' (not kept here)'}. Saved{' '}
         {new Date(meta.savedAt).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })}.
       </P>
-      {sample && <p class="shelf-sample">{sample.text.trim().slice(0, 160)}</p>}
+      {sample && <p class="shelf-sample">{readable(sample.text.trim().slice(0, 160))}</p>}
       <div class="row">
         {phase === 'running' ? (
           <Button kind="primary" icon="pulse" onClick={() => openView('live')}>

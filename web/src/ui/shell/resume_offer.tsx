@@ -7,11 +7,13 @@ import { Wait } from '../parts/wait';
 import { count } from '../format';
 import { keeping } from '../state/keeping';
 import { acceptOffer, offer } from '../state/run';
+import { shelf } from '../state/shelf';
 import { useWaiting } from '../state/waiting';
 import { useStore } from '../store';
 
 export function ResumeOffer() {
   const o = useStore(offer);
+  const runs = useStore(shelf);
   const [waiting, begin] = useWaiting();
   const kept = useStore(keeping);
   if (kept.status === 'locked') {
@@ -26,8 +28,10 @@ export function ResumeOffer() {
       </div>
     );
   }
-  if (!o) return null;
-  const { meta, name } = o.run;
+  // It may have got another name since, or have been deleted.
+  const name = runs?.find(({ id }) => id === o?.run.id)?.name;
+  if (!o || name === undefined) return null;
+  const { meta } = o.run;
   return (
     <section class="messages" aria-label="A saved run">
       <Notice kind="good">
