@@ -73,11 +73,11 @@ static void same_logits_of_model_files(void **state) {
     (void)state;
     enum { UNLIKE = 9 };
     static const char *const files[] = {
-        "llama.gguf",   "gemma3.gguf",     "gemma2.gguf",   "gpt2.gguf",    "lfm2.gguf",
-        "granite.gguf", "qwen35.gguf",     "qwen3moe.gguf", "mlx4",         "llama3.gguf",
-        "qwen2.gguf",   "qwen3.gguf",      "phi3.gguf",     "mistral.gguf", "biases.gguf",
-        "smollm3.gguf", "yarn.gguf",       "phi4.gguf",     "olmo2.gguf",   "olmo3.gguf",
-        "olmoe.gguf",   "granitemoe.gguf", "falcon.gguf",   "nemotron.gguf"
+        "llama.gguf",   "gemma3.gguf",     "gemma2.gguf",   "gpt2.gguf",     "lfm2.gguf",
+        "granite.gguf", "qwen35.gguf",     "qwen3moe.gguf", "mlx4",          "llama3.gguf",
+        "qwen2.gguf",   "qwen3.gguf",      "phi3.gguf",     "mistral.gguf",  "biases.gguf",
+        "smollm3.gguf", "yarn.gguf",       "phi4.gguf",     "olmo2.gguf",    "olmo3.gguf",
+        "olmoe.gguf",   "granitemoe.gguf", "falcon.gguf",   "nemotron.gguf", "gemma4.gguf"
     };
     static const struct {
         tg_weight_type type;
