@@ -320,4 +320,12 @@ describe('what is refused', () => {
     const refused = shelfOn(new CrashDisk()).add(source, options());
     await expect(refused).rejects.toThrow(new RegExp(`^host .*\\(${status}\\)`));
   });
+
+  it('an address without https may be what a page is not let read, and that is said', async () => {
+    const get = () => Promise.reject(new TypeError('Failed to fetch'));
+    const said = (address: string) =>
+      shelfOn(new CrashDisk()).add(addressSource(new URL(address), get), options()).catch(String);
+    expect(await said('http://host/m.gguf')).toContain('may read https addresses alone');
+    expect(await said('https://host/m.gguf')).not.toContain('https addresses');
+  });
 });

@@ -116,10 +116,11 @@ export function addressSource(url: URL, get: typeof fetch = fetch): Source {
       } catch (e) {
         signal.throwIfAborted();
         /* The browser does not tell a page which of these it was. */
+        const open = url.protocol === 'http:' ? ', or this page may read https addresses alone' : '';
         throw new StoreError(
           'SOURCE',
           `${url.host} could not be read. Either it cannot be reached, or it does not let other ` +
-            'pages read its files (CORS). Download the file yourself and open it here.' +
+            `pages read its files (CORS)${open}. Download the file yourself and open it here.` +
             (e instanceof TypeError ? '' : ` (${String(e)})`),
         );
       }
