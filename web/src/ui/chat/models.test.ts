@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/** models.test.ts - whose template counts: looking at another model changes nothing of what is open. */
+/** models.test.ts - whose template counts: looking at another model changes nothing of what is open; what is copied
+ *  without a check. */
 import { beforeEach, expect, it, vi } from 'vitest';
 import { TinygptError } from '../../lib/errors';
 import type { ModelSource } from '../../lib/types';
@@ -42,6 +43,7 @@ vi.mock('../../lib/models/index', () => ({
   openModelStore: () => ({
     list: () => Promise.resolve([MODEL.a, MODEL.b]),
     check: () => Promise.resolve(0),
+    add: () => Promise.resolve(MODEL.b),
     remove: (id: string) => Promise.resolve(void removed.push(id)),
   }),
 }));
@@ -51,6 +53,7 @@ const stored = (id: string) => ({ id, name: 'model.gguf', bytes: 1, have: 1, who
 const MODEL = { a: stored('a'), b: stored('b') };
 const m = await import('./models');
 const { CHAT_DEFAULTS } = await import('./settings');
+const { notices } = await import('../state/notices');
 
 beforeEach(async () => {
   await m.closeModel();
@@ -117,4 +120,21 @@ it('a conversation brings its own template, whatever was looked at', async () =>
   expect(begun).toEqual(['a as a text']);
   expect(m.models.get().opened?.loaded).toEqual({ ctx: 4096, keys: 'f32', template: '-' });
   expect(m.models.get().opened?.capacity).toBe(1024);
+});
+
+it('a copy of Hugging Face that could not be checked is told', async () => {
+  const lfs = { sha256: 'a'.repeat(64), size: 1 };
+  const answer = (more: object) => ({ siblings: [{ rfilename: 'm.gguf', ...more }] });
+  const told = async (of: object | null) => {
+    notices.set([]);
+    const get = () => (of ? Promise.resolve(Response.json(of)) : Promise.reject(new Error('no network')));
+    vi.stubGlobal('fetch', get);
+    await m.resume({ ...MODEL.b, address: 'https://huggingface.co/owner/repo/resolve/main/m.gguf' } as never);
+    return notices.get().map(({ text }) => text);
+  };
+  const unchecked = 'was not checked: Hugging Face did not tell what SHA-256 it has to have.';
+  expect(await told(answer({ lfs }))).toEqual([]);
+  expect(await told(answer({}))).toEqual([expect.stringContaining(unchecked)]);
+  expect(await told(null)).toEqual([expect.stringContaining(unchecked)]);
+  vi.stubGlobal('fetch', undefined);
 });

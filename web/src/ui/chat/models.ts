@@ -24,7 +24,7 @@ import { modelAddress } from './address';
 import { openDrawer } from './drawer';
 import { decodeSpeed, device, otherSpeed, wantDevice } from './device';
 import { deviceGib, needs, nearest, twiceTooMuch } from './forecast';
-import { type HubFile, type HubModel, hubModel, hubSha256, isHubName } from './hub';
+import { type HubFile, type HubModel, hubModel, hubPlace, hubSha256, isHubName } from './hub';
 import {
   CHAT_DEFAULTS,
   type ChatSettings,
@@ -269,6 +269,9 @@ function add(name: string, source: File | URL): Promise<void> {
         sha256,
         onProgress: (progress) => models.patch({ copying: { ...progress, name } }),
       });
+      if (source instanceof URL && hubPlace(source) && sha256 === '') {
+        notify('warning', `${name} was not checked: Hugging Face did not tell what SHA-256 it has to have.`);
+      }
       await look({ name: stored.name, source: { stored: stored.id } }, signal);
     } catch (e) {
       if (!(e instanceof StoreError && source instanceof File)) throw e;
