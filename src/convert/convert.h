@@ -27,6 +27,9 @@ tg_status tg_convert_compare(tg_ctx *ctx, const char *path_a, const char *path_b
 /* ------------------------------------------------------------- for the files of this folder alone
  */
 
+/* Of opening and of reading texts, between looks at whether the command was cancelled. */
+#define TG_CONVERT_SLICE_MS 50.0
+
 typedef struct tg_conversion {
     tg_context *ctx;
     const char *in, *out; /* out: as it was given, but for a folder without /model.safetensors */

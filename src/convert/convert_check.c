@@ -16,8 +16,6 @@
 #include "engine/embed.h"
 
 enum { TOKENS = 256 };
-/* Of opening, between looks at whether the command was cancelled. */
-#define SLICE_MS 50.0
 
 /* The largest so far; one that is no number stays. */
 static void note(double *most, double x) {
@@ -262,7 +260,7 @@ tg_status tg_convert_open(tg_context *ctx, const char *path, tg_model **out) {
     while (s == TG_PENDING)
         s = tg_ctx_cancelled(&ctx->err)
                 ? TG_STOPPED
-                : tg_model_opening_go_on(&o, ctx, path, tg_time_ms() + SLICE_MS, out);
+                : tg_model_opening_go_on(&o, ctx, path, tg_time_ms() + TG_CONVERT_SLICE_MS, out);
     tg_model_opening_deinit(&o);
     return s;
 }

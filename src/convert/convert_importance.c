@@ -19,6 +19,7 @@
  * does not.
  */
 #include "base/math.h"
+#include "base/time.h"
 #include "convert/convert.h"
 #include "dtype/quantize.h"
 #include "engine/all_rows.h"
@@ -171,8 +172,10 @@ static tg_status measure_windows(measuring *m, const char *name) {
     tg_context *ctx = m->c->ctx;
     const size_t most = (size_t)m->model->layout.config.ctx, T = most < WINDOW ? most : WINDOW;
     tg_status s;
-    do s = tg_windows_go_on(&m->windows, 0);
-    while (s == TG_PENDING);
+    do {
+        if (tg_ctx_cancelled(&ctx->err)) return TG_STOPPED;
+        s = tg_windows_go_on(&m->windows, tg_time_ms() + TG_CONVERT_SLICE_MS);
+    } while (s == TG_PENDING);
     TG_TRY(s);
     m->windows.rest = tg_windows_count(&m->windows, T, true) == 0;
     const uint64_t n = tg_windows_count(&m->windows, T, true);

@@ -141,6 +141,10 @@ def llama_cpp():
         expect(tinygpt("info", "x.d"), 0, "windows of the folder", out=says)
     bools = struct.pack("<IQ4B", BOOL, 4, 1, 0, 0, 1)
     refused("no rhythm", "info", golden_gguf("x.gguf", "olmo3.gguf", pattern, ARRAY, bools), err=(pattern, "rhythm"))
+    for n in 0, 3, 5:
+        bools = struct.pack(f"<IQ{n}B", BOOL, n, *[1] * n)
+        refused("another number of layers", "info", golden_gguf("x.gguf", "olmo3.gguf", pattern, ARRAY, bools),
+                err=(pattern, f"want one for each of 4 layers, have {n}"))
     with open(os.path.join(GOLDEN, "gemma2.gguf"), "rb") as f:
         b = f.read()
     write("x.gguf", b.replace(b"gemma2.attention.sliding_window", b"gemmas.attention.sliding_window"))

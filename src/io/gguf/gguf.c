@@ -586,10 +586,13 @@ tg_status tg_gguf_get_array(const tg_gguf *g, const char *key, tg_gguf_type elem
  * llama.cpp's converter writes one for some families and a number for others. The period is read
  * off the first 0, and the rest must repeat it. Where all layers have a window, the period is
  * beyond the last one. */
-tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, int32_t *out) {
+tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, size_t n_layers, int32_t *out) {
     const tg_gguf_value *v = tg_gguf_find(g, key);
     if (!v || v->type != TG_GGUF_ARRAY) return tg_gguf_get_int(g, key, 1, 512, out);
     TG_TRY(tg_gguf_get_array(g, key, TG_GGUF_BOOL, &v));
+    if (v->count != n_layers)
+        return tg_fail(g->ctx, TG_E_FORMAT, "%s: %s: want one for each of %zu layers, have %zu",
+                       g->path, key, n_layers, v->count);
     size_t period = 1;
     while (period <= v->count && v->elements[period - 1]) period++;
     for (size_t i = 0; i < v->count; i++)

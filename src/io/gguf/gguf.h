@@ -248,9 +248,10 @@ tg_status tg_gguf_get_string(const tg_gguf *g, const char *key, tg_gguf_string *
 /* An array of elements of one type; NULL where it is absent. */
 tg_status tg_gguf_get_array(const tg_gguf *g, const char *key, tg_gguf_type element,
                             const tg_gguf_value **out);
-/* Every so many layers one sees all, the others a window: a whole number, or bools, which are true
- * for layers with a window. E_UNSUPPORTED: those have another rhythm. */
-tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, int32_t *out);
+/* Every so many layers one sees all, the others a window: a whole number, or bools, one of
+ * each of n_layers, which are true for layers with a window. E_FORMAT: those are fewer, or more;
+ * E_UNSUPPORTED: they have another rhythm. */
+tg_status tg_gguf_get_period(const tg_gguf *g, const char *key, size_t n_layers, int32_t *out);
 /* Strings of an array, one after the other: *at begins as 0. */
 tg_gguf_string tg_gguf_next_string(const tg_gguf_value *array, size_t *at);
 

@@ -469,8 +469,8 @@ static void put_windows(tg_json_writer *w, const tg_gguf *g, const tg_hf_family 
         put_double(w, "query_pre_attn_scalar", tg_floor(divisor * 1024 + 0.5) / 1024);
     const tg_gguf_value *period = value(g, f, "attention.sliding_window_pattern");
     int32_t every = period ? (int32_t)period->whole : 0;
-    if (!period ||
-        (period->type == TG_GGUF_ARRAY && tg_gguf_get_period(g, period->key, &every) != TG_OK))
+    if (!period || (period->type == TG_GGUF_ARRAY &&
+                    tg_gguf_get_period(g, period->key, period->count, &every) != TG_OK))
         return;
     tg_json_key(w, f->every_key ? f->every_key : "sliding_window_pattern");
     tg_json_put_int(w, every);

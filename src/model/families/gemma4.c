@@ -148,7 +148,7 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(tg_config_want_int(g, c, "attention.sliding_window", 1 << 24, &c->window));
     TG_TRY(tg_config_want_int(g, c, "embedding_length_per_layer_input", 4096, &c->layer_inputs));
     TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
-                              &c->window_every));
+                              (size_t)c->layers, &c->window_every));
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.shared_kv_layers", key), 0, c->layers - 1,
                            &c->kv_shared));
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));

@@ -42,7 +42,7 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
     TG_TRY(tg_gguf_get_int(g, tg_config_key(c, "attention.sliding_window", key), 2, 1 << 24,
                            &c->window));
     TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
-                              &c->window_every));
+                              (size_t)c->layers, &c->window_every));
     return tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]);
 }
 

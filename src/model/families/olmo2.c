@@ -37,7 +37,7 @@ static tg_status config(const tg_gguf *g, tg_model_config *c) {
                            &c->window));
     if (c->window > 0) c->window_every = WINDOW_EVERY;
     TG_TRY(tg_gguf_get_period(g, tg_config_key(c, "attention.sliding_window_pattern", key),
-                              &c->window_every));
+                              (size_t)c->layers, &c->window_every));
     c->rope_base[1] = c->rope_base[0];
     TG_TRY(tg_gguf_get_float(g, tg_config_key(c, "rope.freq_base_swa", key), &c->rope_base[1]));
     return tg_config_read_scaling(g, c);

@@ -369,11 +369,12 @@ static void windows_of_layers(void **state) {
         tg_arena_init(&g.arena, &own.mem);
         int32_t period = -1;
         assert_int_equal(tg_gguf_set_tables(&g, &v, 1, NULL, 0), TG_OK);
-        assert_int_equal(tg_gguf_get_period(&g, "k", &period), rows[i].status);
+        assert_int_equal(tg_gguf_get_period(&g, "k", n, &period), rows[i].status);
         assert_int_equal(period, rows[i].period);
-        assert_int_equal(tg_gguf_get_period(&g, "none", &period), TG_OK);
+        assert_int_equal(tg_gguf_get_period(&g, "none", n, &period), TG_OK);
+        assert_int_equal(tg_gguf_get_period(&g, "k", n + 1, &period), TG_E_FORMAT);
         v.element = TG_GGUF_U32;
-        assert_int_equal(tg_gguf_get_period(&g, "k", &period), TG_E_FORMAT);
+        assert_int_equal(tg_gguf_get_period(&g, "k", n, &period), TG_E_FORMAT);
         tg_arena_deinit(&g.arena);
     }
 }
