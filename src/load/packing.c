@@ -331,8 +331,8 @@ static tg_status open_file(tg_context *ctx, const char *path, tg_model *m) {
     return TG_OK;
 }
 
-/* A head with a large vocabulary takes a slice for itself, and so does the tokenizer that is made of
- * it, which comes next. */
+/* A head with a large vocabulary takes a slice for itself, and so does the tokenizer that is made
+ * of it, which comes next. */
 static tg_status begin(tg_context *ctx, const char *path, double deadline_ms, tg_model *m) {
     if (!m->file.ctx) {
         TG_TRY(open_file(ctx, path, m));

@@ -119,9 +119,9 @@ def changed(mutant, top):
 def missing_test(name):
     """Is there no such test: a script of the command line, or a program's source?"""
     kind = name.split()[0]
-    places = [f"test/cli/{kind}"] if kind.endswith(".py") else [f"test/{room}{kind}.c" for room in ("", "unit/", "gpu/")]
+    places = [f"test/cli/{kind}"] if kind.endswith(".py") else [f"test/{room}{kind}.c" for room in ("", "unit/*/", "gpu/")]
     fuzz = f"test/fuzz/fuzz_{kind.removeprefix('test_fuzz_')}.c"
-    return kind not in ("gpu", "gradients") and not any(os.path.exists(os.path.join(TOP, p)) for p in places + [fuzz])
+    return kind not in ("gpu", "gradients") and not any(glob.glob(os.path.join(TOP, p)) for p in places + [fuzz])
 
 
 def limits():
