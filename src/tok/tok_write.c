@@ -260,6 +260,11 @@ static void put_unknown(writer *w, const char *otherwise) {
         put_text(w, otherwise);
 }
 
+/* Merges over characters in which marks stand for blanks, by scores or by ranks. */
+static bool has_marks(const tg_tok *t) {
+    return t->model == TG_TOK_SCORE_BPE || tg_tok_is_gemma(t);
+}
+
 static tg_status put_model(writer *w, tg_ctx *ctx) {
     const tg_tok *t = w->t;
     if (t->model == TG_TOK_WORDPIECE) {
@@ -270,14 +275,13 @@ static tg_status put_model(writer *w, tg_ctx *ctx) {
         put_text(w, "}}\n");
         return TG_OK;
     }
-    const bool characters = t->model == TG_TOK_SCORE_BPE || tg_tok_is_gemma(t);
     const bool fuse = t->model != TG_TOK_BYTE_BPE;
     put_text(w, "\"model\":{\"type\":\"BPE\",\"dropout\":null,");
     put_unknown(w, "null");
     tg_buf_printf(w->out,
                   ",\"continuing_subword_prefix\":null,\"end_of_word_suffix\":null,"
                   "\"fuse_unk\":%s,\"byte_fallback\":%s,\"ignore_merges\":%s,",
-                  fuse ? "true" : "false", characters ? "true" : "false",
+                  fuse ? "true" : "false", has_marks(t) ? "true" : "false",
                   t->ignore_merges ? "true" : "false");
     put_vocab(w);
     TG_TRY(put_merges(w, ctx));
@@ -288,8 +292,7 @@ static tg_status put_model(writer *w, tg_ctx *ctx) {
 tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *t, tg_buf *out) {
     writer w = { .t = t, .out = out };
     const bool plain = t->model == TG_TOK_MERGE_BPE && t->normal == 0; /* as learn_chars.c has it */
-    const bool marked = t->model == TG_TOK_SCORE_BPE || tg_tok_is_gemma(t);
-    if (t->model != TG_TOK_BYTE_BPE && t->model != TG_TOK_WORDPIECE && !marked && !plain)
+    if (t->model != TG_TOK_BYTE_BPE && t->model != TG_TOK_WORDPIECE && !has_marks(t) && !plain)
         return tg_fail(ctx, TG_E_UNSUPPORTED,
                        "tokenizer.json: want BPE or WordPiece out of GGUF's arrays, have another");
     tg_json_writer_init(&w.json, out);
@@ -298,7 +301,7 @@ tg_status tg_tok_put_json(tg_ctx *ctx, const tg_tok *t, tg_buf *out) {
     put_added(&w);
     if (t->model == TG_TOK_BYTE_BPE)
         put_byte_level(&w);
-    else if (marked)
+    else if (has_marks(t))
         put_sentencepiece(&w);
     else if (plain)
         put_text(&w, "\"normalizer\":null,\"pre_tokenizer\":null,\"decoder\":{\"type\":\"Fuse\"},");
