@@ -237,9 +237,9 @@ WASM         := $(BUILD)/wasm
 # Ops, families and types (of grids: types.def) that are native alone: a module has no room for them,
 # or (loss_scale) no use.
 blank               := $(subst ,, )
-WASM_LACKS_OPS      := loss_scale delta_net delta_net_grad delta_net_cached attention_spans_grad columns times
+WASM_LACKS_OPS      := loss_scale preference preference_grad delta_net delta_net_grad delta_net_cached attention_spans_grad columns times
 WASM_LACKS_FAMILIES := qwen35 nemotron_h gemma4
-WASM_LACKS          := src/ops/loss_scale/% src/ops/delta_net/% src/ops/columns/% src/model/families/qwen35.c src/model/families/nemotron_h.c \
+WASM_LACKS          := src/ops/loss_scale/% src/ops/preference/% src/ops/delta_net/% src/ops/columns/% src/model/families/qwen35.c src/model/families/nemotron_h.c \
                        src/model/families/gemma4.c src/dtype/blocks_grid.c \
                        src/ops/attention_spans/attention_spans_grad%
 WASM_BASE    := -nostdlibinc -isystem src/base/wasm -ffp-contract=off -fno-math-errno \
@@ -252,7 +252,7 @@ WASM_LINK    := --no-entry --export-dynamic --gc-sections --stack-first -z stack
 WASM_SRC     := $(filter-out src/base/os/os_posix% src/base/os/os_wasm_thread.c src/base/os/os_wasm_single.c \
                   src/simd/pack.c src/training/data/stories_data.c src/engine/cache_pages.c src/load/file_maps.c src/load/pack_cache.c \
                   src/inspect/tune.c src/convert/convert%.c src/io/output.c src/dtype/quantize.c src/io/hf/hf_methods.c \
-                  src/api/native_files.c src/api/tuning.c src/training/data/chats.c src/training/data/masked.c src/backend/webgpu/single/single.c \
+                  src/api/native_files.c src/api/tuning.c src/training/data/chats.c src/training/data/masked.c src/training/preferences.c src/backend/webgpu/single/single.c \
                   $(WASM_LACKS),$(ALL_SRC))
 # In this order, since gzip looks back 32 KB, and kernels resemble each other.
 WASM_OBJ     := $(filter-out src/ops/%,$(WASM_SRC:%.c=%.o)) $(filter src/ops/%,$(WASM_SRC:%.c=%.o)) \

@@ -543,6 +543,20 @@ TG_API tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok,
                                   const char *template_name, const char *name, const char *bytes,
                                   size_t n_bytes, uint64_t val_from, tg_chats_info *info,
                                   tg_text **out);
+/*
+ * Pairs of answers in a text's place, for direct preference optimisation (Rafailov et al. 2023) of
+ * a model that is there: the loss is the mean of -log(sigmoid(margin)), and a margin beta times by
+ * how much the log-probability of "chosen" has grown more than that of "rejected" since the run's
+ * first step. Each line is an object with both: strings behind a string "prompt"; or lists of
+ * messages, either one answer behind a list "prompt", or whole conversations that end in the
+ * answer. A pair is two rows of a batch, which has to be even; info counts pairs as conversations.
+ * beta: > 0, 0.1 as a rule; a resumed run has its own. Everything else as for tg_text_of_chats. On
+ * the CPU alone.
+ */
+TG_API tg_status tg_text_of_pairs(tg_context *ctx, const tg_tokenizer *tok,
+                                  const char *template_name, const char *name, const char *bytes,
+                                  size_t n_bytes, uint64_t val_from, double beta,
+                                  tg_chats_info *info, tg_text **out);
 
 /* ----------------------------------------------------------------------------- SIMPLE: training */
 
@@ -630,6 +644,15 @@ typedef struct tg_step_report {
                              of that part of the text stand for; NaN where tokens are bytes, or
                              there is no loss */
 } tg_step_report;
+
+/* Of pairs (tg_text_of_pairs): the share whose margin is positive, and the mean margin; NaN before
+ * there is one. */
+typedef struct tg_preferences {
+    double accuracy, margin;         /* of the last step's pairs */
+    double val_accuracy, val_margin; /* of the last validation's */
+} tg_preferences;
+/* E_ARG where the trainer has no pairs. Not in WebAssembly. */
+TG_API tg_status tg_trainer_preferences(const tg_trainer *trainer, tg_preferences *out);
 
 typedef struct tg_callbacks {
     void (*progress)(void *user, const tg_step_report *report); /* after every step */

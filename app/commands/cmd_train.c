@@ -32,7 +32,7 @@ enum { PATH_BYTES = 4096, WHY_BYTES = 512 };
  * where it does ("never"). What is not given comes from the preset, or is derived from the run's
  * length. All else starts with the library's defaults (tg_cmd_train), which the help prints. */
 typedef struct values {
-    tg_args_list data, val_data;
+    tg_args_list data, val_data, pairs;
     const char *preset, *from, *resume, *out, *log, *svg, *sample_prompt;
     const char *family, *tokenizer, *tokens, *template_name, *date, *sweep, *rates, *mix;
     tg_mix_part *parts; /* [data.n] of --mix, whose ends are known when the text is; or NULL */
@@ -40,7 +40,7 @@ typedef struct values {
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
-    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum, ema;
+    double dpo_beta, lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum, ema;
     int schedule, optimizer;
     uint64_t seed;
     bool quiet, hold_lr, skip_bad_steps, no_save, stop_on_save_error, force;
@@ -52,6 +52,11 @@ static const tg_option text_options[] = {
         "text to train on, taken as bytes; a folder: all texts in it; -: standard input; given "
         "again: more text, joined in this order; FILE.jsonl: conversations, an object with "
         "messages a line, whose answers alone are learnt"),
+    TG_PATHS("--pairs", values, pairs, "FILE.jsonl",
+             "in place of --data: an object with prompt, chosen and rejected a line, texts or "
+             "lists of messages; the model learns to prefer the one answer (DPO, on the CPU)"),
+    TG_REAL("--dpo-beta", values, dpo_beta, 1e-6, 1000, "X",
+            "how close --pairs keeps to what the model was: larger is closer"),
     TG_TEXT("--mix", values, mix, "W,W,..",
             "rows are drawn from each --data by these weights, not evenly from all text: 3,1; the "
             "end of each one validates that is as long as a row; to be given again with --resume"),
@@ -222,7 +227,7 @@ static const char *const fixed_by_resume[] = {
     "--seed",      "--val",       "--eval-windows", "--skip-bad-steps",
     "--beta1",     "--beta2",     "--eps",          "--row-tokens",
     "--tokenizer", "--tokens",    "--dropout",      "--optimizer",
-    "--momentum",  "--ema",
+    "--momentum",  "--ema",       "--dpo-beta",
 };
 
 /* Only the sizes: they are the weights' own. Whatever says how to train is free, the seed as
@@ -263,6 +268,25 @@ static int check_useless(const tg_args *args, const values *v) {
         if (tg_args_given(args, rules[i].name))
             return tg_args_refuse(args, "%s wants %s", rules[i].name, rules[i].want);
     }
+    return TG_ARGS_GO_ON;
+}
+
+/* Pairs are read as conversations are, and stand in the place of texts from here on. */
+static int take_pairs(const tg_args *args, values *v) {
+    if (tg_args_given(args, "--dpo-beta") && !v->pairs.n)
+        return tg_args_refuse(args, "--dpo-beta wants --pairs FILE.jsonl");
+    if (!v->pairs.n) return TG_ARGS_GO_ON;
+    if (v->data.n)
+        return tg_args_refuse(args, "want --data (a text) or --pairs (answers that are preferred "
+                                    "to others), have both");
+    if (!v->from && !v->resume)
+        return tg_args_refuse(args, "--pairs wants a model to begin with: --from MODEL");
+    for (size_t i = 0; i < v->pairs.n; i++) {
+        const tg_args_list one = { .item = { v->pairs.item[i] }, .n = 1 };
+        if (!tg_trainchats_named(&one))
+            return tg_args_refuse(args, "--pairs wants FILE.jsonl, have %s", v->pairs.item[i]);
+    }
+    v->data = v->pairs;
     return TG_ARGS_GO_ON;
 }
 
@@ -781,8 +805,9 @@ static int prepare(tg_app *app, const values *v, parts *p, tg_train_options *o) 
                                     prev,         lock,          picture };
     const bool chats = tg_trainchats_named(&v->data);
     const char *vocabulary = v->resume ? v->resume : v->from ? v->from : v->tokenizer;
+    const double beta = v->pairs.n ? v->dpo_beta : 0;
     code = chats ? tg_trainchats_open(app, vocabulary, v->resume != NULL, v->template_name, v->date,
-                                      &v->data, &v->val_data, !show, &p->text)
+                                      beta, &v->data, &v->val_data, !show, &p->text)
                  : tg_traindata_open(app, "--data", &v->data, &v->val_data, v->parts, written,
                                      sizeof written / sizeof *written, !show, &p->text);
     if (code != TG_ARGS_GO_ON) return code;
@@ -870,7 +895,8 @@ static int sweep(tg_app *app, values *v, parts *p, tg_sweep *s) {
 int tg_cmd_train(int argc, char **argv) {
     /* The library's defaults are the ones that the help shows. */
     const tg_train_options d = tg_train_options_default();
-    values v = { .accum = d.accum,
+    values v = { .dpo_beta = 0.1,
+                 .accum = d.accum,
                  .lr = d.lr,
                  .min_lr = d.min_lr_ratio,
                  .schedule = (int)d.schedule,
@@ -905,6 +931,7 @@ int tg_cmd_train(int argc, char **argv) {
     static parts p; /* names of files, which a small stack has no room for */
     static tg_sweep values_of_sweep;
     tg_train_options o = d;
+    if (code == TG_ARGS_GO_ON) code = take_pairs(&app.args, &v);
     if (code == TG_ARGS_GO_ON) code = check_options(&app.args, &v);
     if (code == TG_ARGS_GO_ON && v.mix) code = tg_traindata_mix(&app, v.mix, &v.data, &v.parts);
     tg_rate_table rates;

@@ -61,8 +61,8 @@ static void tell(const tg_app *app, const char *name, const tg_chats_info *info)
 }
 
 int tg_trainchats_open(tg_app *app, const char *vocabulary, bool resumed, const char *wanted,
-                       const char *date, const tg_args_list *data, const tg_args_list *val,
-                       bool quiet, tg_text **out) {
+                       const char *date, double beta, const tg_args_list *data,
+                       const tg_args_list *val, bool quiet, tg_text **out) {
     const char *template_name;
     char *template_text = NULL;
     tg_app_buffer all = { 0 };
@@ -77,8 +77,10 @@ int tg_trainchats_open(tg_app *app, const char *vocabulary, bool resumed, const 
         if (s == TG_OK && (date || !resumed))
             code = tg_talk_date(app, date, template_name, tok, quiet);
         if (s == TG_OK && code == TG_ARGS_GO_ON)
-            s = tg_text_of_chats(app->ctx, tok, template_name, data->item[0], all.bytes, all.n,
-                                 val_from, &info, out);
+            s = beta > 0 ? tg_text_of_pairs(app->ctx, tok, template_name, data->item[0], all.bytes,
+                                            all.n, val_from, beta, &info, out)
+                         : tg_text_of_chats(app->ctx, tok, template_name, data->item[0], all.bytes,
+                                            all.n, val_from, &info, out);
         if (s != TG_OK) code = tg_app_failed(app, app->ctx, s, TG_READING);
         if (s == TG_E_UNSUPPORTED) tg_talk_template_names();
     }

@@ -311,9 +311,9 @@ static tg_jinja_date date_of(const tg_context *ctx, const tg_tokenizer *tok,
 /* made is a template that was read for this call, which chat points into, or nothing where it is
  * one that the tokenizer has: either way deinit is right. Rows are made before tg_chats_new
  * returns, so the template can go. */
-tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
-                           const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
-                           tg_chats_info *info, tg_text **out) {
+static tg_status text_of(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
+                         const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
+                         double beta, tg_chats_info *info, tg_text **out) {
     tg_chat_template made;
     const tg_chat_template *chat;
     tg_chats_info own;
@@ -324,7 +324,29 @@ tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char 
     if (n_bytes) WANT(ctx, bytes);
     TG_TRY(tg_template_want(ctx, tok, template_name, &made, &chat));
     const tg_status s = tg_chats_new(ctx, tok->tok, chat, date_of(ctx, tok, chat), name, bytes,
-                                     n_bytes, val_from, info ? info : &own, out);
+                                     n_bytes, val_from, beta, info ? info : &own, out);
     tg_chat_template_deinit(&made);
     return s;
+}
+
+tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
+                           const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
+                           tg_chats_info *info, tg_text **out) {
+    return text_of(ctx, tok, template_name, name, bytes, n_bytes, val_from, 0, info, out);
+}
+
+tg_status tg_text_of_pairs(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
+                           const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
+                           double beta, tg_chats_info *info, tg_text **out) {
+    ENTER(ctx);
+    if (!(beta > 0 && beta <= 1000))
+        return tg_fail(&ctx->err, TG_E_ARG, "beta: want more than 0 and at most 1000, have %g",
+                       beta);
+    return text_of(ctx, tok, template_name, name, bytes, n_bytes, val_from, beta, info, out);
+}
+
+tg_status tg_trainer_preferences(const tg_trainer *trainer, tg_preferences *out) {
+    if (!trainer || !out) return TG_E_ARG;
+    *out = trainer->preferences;
+    return tg_train_pairs(trainer->text) ? TG_OK : TG_E_ARG;
 }

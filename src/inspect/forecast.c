@@ -181,7 +181,7 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
     tg_layout layout;
     tg_train_plans own = { .built = false };
     tg_status s = tg_layout_make(&ctx->err, &arena, config, &layout);
-    if (s == TG_OK && !t) s = tg_train_plans_build(ctx, &layout, &o, &own);
+    if (s == TG_OK && !t) s = tg_train_plans_build(ctx, &layout, &o, 0, &own);
     if (s == TG_OK) s = fill(ctx, config, &layout, text, &o, t ? &t->plans : &own, t, out);
     if (s == TG_OK) {
         const bool of_bytes = t ? !t->windows.tok : config->vocab == 256 && !(text && text->tok);

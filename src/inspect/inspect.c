@@ -40,7 +40,7 @@ static tg_status dump_training(tg_context *ctx, const tg_model_config *config, c
     tg_layout layout;
     tg_train_plans plans = { .built = false };
     tg_status s = tg_layout_make(&ctx->err, &arena, config, &layout);
-    if (s == TG_OK) s = tg_train_plans_build(ctx, &layout, &o, &plans);
+    if (s == TG_OK) s = tg_train_plans_build(ctx, &layout, &o, 0, &plans);
     if (s == TG_OK && strcmp(which, "eval") == 0) tg_plan_dump(&plans.eval, put_line, sink);
     if (s == TG_OK && strcmp(which, "train") == 0) {
         tg_plan_dump(&plans.grad, put_line, sink);

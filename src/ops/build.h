@@ -132,6 +132,20 @@ static inline tg_value *tg_cross_entropy_grad(tg_graph *g, tg_value *logits, tg_
                     dloss);
 }
 
+/* How surprised a model is that the first answer of each pair is preferred: preference.c. Sequences
+ * 2p and 2p + 1 are a pair.   logits [B,T,V]   targets [B,T] i32   reference [B], log-probabilities
+ * f[0] scale, 1/micro-steps, f[1] beta   out 0 loss, a scalar (accumulates), out 1 lse [B*T], out 2
+ * margin [B/2] */
+static inline tg_value *tg_preference(tg_graph *g, tg_value *logits, tg_value *targets,
+                                      tg_value *reference, const tg_attr *a) {
+    return TG_APPLY(g, preference, a, logits, targets, reference);
+}
+/* dlogits [B,T,V]   in: logits, targets, lse, margin, dloss (scalar) */
+static inline tg_value *tg_preference_grad(tg_graph *g, tg_value *logits, tg_value *targets,
+                                           tg_value *lse, tg_value *margin, tg_value *dloss,
+                                           const tg_attr *a) {
+    return TG_APPLY(g, preference_grad, a, logits, targets, lse, margin, dloss);
+}
 /* A new version of state: x when rt->accumulate is 0, state + x when it is 1. */
 static inline tg_value *tg_accumulate(tg_graph *g, tg_value *state, tg_value *x) {
     return TG_APPLY(g, accumulate, NULL, state, x);

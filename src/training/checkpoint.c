@@ -17,6 +17,8 @@
  *            "lastValStep", "device", "class", "levers"}, and "gradNorm" while a validation is due,
  *            whose report is that of the step; "ownRates" if a program gave rates of its own,
  *            and "rates" if they are a table: [step, rate, step, rate, ..];
+ *            "pairs" of a run on pairs: {"beta", "reference"}, log-probabilities of all rows by the
+ *            model before step 1, and none where they are not known yet;
  *            "scaling", three numbers of op loss_scale, if gradients are rounded to f16
  *
  * What is drawn next depends on (seed, step) alone, so no random state has to be kept. "device",
@@ -132,6 +134,7 @@ static void put_run(const tg_trainer *t, tg_json_writer *w) {
         }
         tg_json_end_array(w);
     }
+    if (tg_train_pairs(t->text)) tg_pairs_put(t, w);
     if (TG_TRAIN_SCALES && t->plans.scaling) {
         tg_json_key(w, "scaling");
         tg_json_begin_array(w);
@@ -325,6 +328,7 @@ static tg_status read_run(tg_trainer *t, const tg_json *run) {
     }
     if (TG_TRAIN_SCALES && tg_json_get(run, "scaling")) TG_TRY(read_scaling(t, run));
     if (tg_json_get(run, "rates")) TG_TRY(read_rates(t, run));
+    if (tg_train_pairs(t->text)) TG_TRY(tg_pairs_read(t, run));
     if (t->had_rate && !t->rates.n)
         tg_say(err, 1,
                "the run had learning rates of its program's own, which its file has not: unless "
@@ -499,6 +503,8 @@ static tg_status make_run(tg_train_opening *o, tg_context *ctx, tg_text *text, i
                        "%s: want raw.* tensors if the run has an average (train.ema), and else "
                        "none, have the contrary",
                        o->file->path);
+    if (tg_train_pairs(text))
+        TG_TRY(tg_pairs_read_beta(&ctx->err, o->file->header, text));
     TG_TRY(tg_train_making_go_on(&o->making, ctx, o->model, text, &o->options, deadline_ms,
                                  &o->trainer));
     hand_over(o);

@@ -17,6 +17,7 @@
  */
 #include "base/math.h"
 #include "base/time.h"
+#include "ops/preference/surprise.h"
 #include "training/train.h"
 
 /* What an evaluation stands on; all of it is borrowed. */
@@ -32,6 +33,7 @@ typedef struct evaluator {
     void *cancel_user;
     tg_token_loss_fn told;
     void *told_user;
+    const tg_trainer *pairs; /* of a trainer on pairs, whose losses these are; else NULL */
     unsigned *generation; /* of the device that has what is on its way; NULL: a trainer's, whose
                              caller begins anew */
 } evaluator;
@@ -44,6 +46,7 @@ static evaluator of_trainer(tg_trainer *t) {
                          .o = &t->o,
                          .batch = (size_t)t->o.batch,
                          .T = (size_t)t->o.row_tokens,
+                         .pairs = tg_train_pairs(t->text) ? t : NULL,
                          .cancel = t->cancel,
                          .cancel_user = t->cancel_user };
 }
@@ -54,6 +57,7 @@ static tg_status begin(const evaluator *v, bool whole, int32_t windows, tg_eval_
     const uint64_t all = tg_windows_count(w, v->T, whole);
     *e = (tg_eval_state) { .n = all, .all = all, .whole = whole };
     if (windows > 0 && (uint64_t)windows < all) e->n = (uint64_t)windows;
+    if (TG_NATIVE_PARTS && v->pairs) e->n += e->n % 2;
     if (all == 0)
         return tg_fail(&v->ctx->err, TG_E_DATA,
                        "%s: evaluation: want at least %zu %s for windows of %zu predictions, have "
@@ -66,6 +70,12 @@ static tg_status begin(const evaluator *v, bool whole, int32_t windows, tg_eval_
 /* Number i of those that are looked at, spread evenly over all: the product is i * all, not a
  * fraction of doubles, so it cannot round differently elsewhere. */
 static uint64_t window_at(const tg_eval_state *e, uint64_t i) { return i * e->all / e->n; }
+
+/* The same of pairs, whose rows stay together. */
+static uint64_t row_at(const evaluator *v, const tg_eval_state *e, uint64_t i) {
+    if (!TG_NATIVE_PARTS || !v->pairs) return window_at(e, i);
+    return window_at(e, i / 2 * 2) / 2 * 2 + i % 2;
+}
 
 /* loss = lse - logit of the target, of floats subtracted in double, rows rising: one order for any
  * batch size, so the mean does not depend on it but through the plan's own bits. */
@@ -110,10 +120,25 @@ static tg_status fill(const evaluator *v, tg_eval_state *e) {
     memset(targets, 0, v->batch * T * sizeof *targets);
     e->in_batch = e->n - e->next < v->batch ? e->n - e->next : v->batch;
     for (size_t row = 0; row < e->in_batch; row++)
-        TG_TRY(tg_windows_row(v->windows, window_at(e, e->next + row), e->whole, T,
+        TG_TRY(tg_windows_row(v->windows, row_at(v, e, e->next + row), e->whole, T,
                               tokens + row * T, targets + row * T));
     if (TG_TRAIN_MASKS) tg_train_put_texts(&v->plans->eval, &v->plans->eval_texts, v->o);
     return TG_OK;
+}
+
+/* A pair counts once. */
+static void sum_pairs(const evaluator *v, tg_eval_state *e) {
+    const size_t V = (size_t)v->config->vocab;
+    for (size_t i = 0; i < e->in_batch; i += 2) {
+        const double chosen = tg_pairs_logp(v->plans, i, v->T, V);
+        const double rejected = tg_pairs_logp(v->plans, i + 1, v->T, V);
+        const uint64_t row = v->windows->rows_train + row_at(v, e, e->next + i);
+        const double margin = tg_pairs_margin(v->pairs, row, chosen, rejected);
+        e->sum += tg_preference_loss(margin);
+        e->right += margin > 0;
+        e->margin += margin;
+        e->tokens++;
+    }
 }
 
 static tg_status sum_losses(const evaluator *v, tg_eval_state *e) {
@@ -121,7 +146,8 @@ static tg_status sum_losses(const evaluator *v, tg_eval_state *e) {
     const int32_t *targets = tg_plan_data(&v->plans->eval, v->plans->eval_targets);
     const float *logits = tg_plan_data(&v->plans->eval, v->plans->logits);
     const float *lse = tg_plan_data(&v->plans->eval, v->plans->lse);
-    for (size_t i = 0; i < n; i++)
+    if (TG_NATIVE_PARTS && v->pairs) sum_pairs(v, e);
+    for (size_t i = 0; i < n && !v->pairs; i++)
         if (targets[i] >= 0)
             TG_TRY(add(v, e, window_at(e, e->next + i / v->T), i % v->T, targets[i],
                        loss_of(v, logits, lse, i, targets[i])));
@@ -222,6 +248,7 @@ static tg_status evaluating_go_on(tg_trainer_evaluating *e, tg_trainer *t, doubl
     e->generation = t->ctx->generation;
     if (!e->begun) {
         TG_TRY(tg_train_settle(t, deadline_ms));
+        if (tg_train_pairs(t->text)) TG_TRY(tg_pairs_refer(t, deadline_ms));
         TG_TRY(evaluating_begin(e, t));
     }
     return tg_eval_go_on(t, &e->state, deadline_ms, loss);

@@ -171,6 +171,7 @@ static tg_status make_checked(tg_context *ctx, tg_model *model, tg_text *text,
     t->loss_hash = UINT64_C(14695981039346656037); /* FNV-1a's offset basis */
     TG_TRY(tg_train_options_check(&ctx->err, &t->o));
     TG_TRY(want(&ctx->err, "row_tokens", t->o.row_tokens, 1, model->layout.config.ctx));
+    if (tg_train_pairs(text)) TG_TRY(tg_pairs_begin(t));
     TG_TRY(tg_text_mark(text, &t->text_mark));
     return tg_windows_begin(&t->windows, model, text, t->o.val_fraction);
 }
@@ -190,7 +191,7 @@ static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, t
         TG_TRY(check_windows(t));
         break;
     case TG_MAKING_PLANS:
-        TG_TRY(tg_train_plans_build(ctx, &model->layout, &t->o, &t->plans));
+        TG_TRY(tg_train_plans_build(ctx, &model->layout, &t->o, text->beta, &t->plans));
         break;
     case TG_MAKING_MEMORY: TG_TRY(take_memory(t)); break;
     case TG_MAKING_CLEAR:
@@ -237,6 +238,7 @@ void tg_train_free(tg_trainer *t) {
     tg_runtime_block_free(t->ctx, &t->memory);
     tg_block_free(&t->copy.block);
     tg_free(&mem, t->history, TG_HISTORY_MAX * sizeof *t->history);
+    if (tg_train_pairs(t->text)) tg_pairs_free(t);
     if (t->owns_model) tg_weights_free(t->model);
     tg_free(&mem, t, sizeof *t);
 }
@@ -267,6 +269,7 @@ tg_status tg_train_fill(tg_trainer *t, int64_t step, int32_t micro, tg_scalars *
                                     targets + row * T));
     }
     if (TG_TRAIN_MASKS) tg_train_put_texts(&t->plans.grad, &t->plans.texts, &t->o);
+    if (tg_train_pairs(t->text)) tg_pairs_fill(t, first);
     return TG_OK;
 }
 
@@ -343,6 +346,7 @@ static tg_status micro_steps(tg_trainer *t, double deadline_ms) {
         if (!tg_run_begun(&t->run)) TG_TRY(tg_train_fill(t, t->step, t->micro, &t->rt));
         t->rt.accumulate = t->micro > 0;
         TG_TRY(go_on(t, &t->plans.grad, deadline_ms));
+        if (tg_train_pairs(t->text)) tg_pairs_take(t, t->micro);
         t->micro++;
     }
     t->phase = TG_PHASE_UPDATE;
@@ -536,6 +540,10 @@ static tg_status validate(tg_trainer *t, double deadline_ms) {
     }
     if (t->phase == TG_PHASE_EVAL) {
         TG_TRY(tg_eval_go_on(t, &t->eval, deadline_ms, &t->eval_loss));
+        if (tg_train_pairs(t->text)) {
+            t->preferences.val_accuracy = t->eval.right / (double)t->eval.tokens;
+            t->preferences.val_margin = t->eval.margin / (double)t->eval.tokens;
+        }
         t->phase = TG_PHASE_KEEP;
         t->kept_bytes = 0;
     }
@@ -617,6 +625,7 @@ static tg_status go_on_once(tg_trainer *t, double deadline_ms, tg_step_report *o
     if (!t->report_due) {
         if (t->step >= t->o.steps || (t->o.patience > 0 && t->stale >= t->o.patience))
             return TG_STOPPED;
+        if (tg_train_pairs(t->text)) TG_TRY(tg_pairs_refer(t, deadline_ms));
         TG_TRY(train_slice(t, deadline_ms));
     }
     if (t->eval_pending) TG_TRY(validate(t, deadline_ms));

@@ -56,10 +56,12 @@ typedef struct tg_train_plans {
     tg_value *scaling;                    /* output of update, of op loss_scale; NULL: not in f16 */
     size_t memory_bytes;                  /* of one block that serves all three */
     bool built;
+    tg_value *reference, *margin; /* of grad, on pairs: an input, an output; else NULL */
 } tg_train_plans;
 
+/* beta: of pairs (text.h), else 0. */
 tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const tg_train_options *o,
-                               tg_train_plans *out);
+                               double beta, tg_train_plans *out);
 /* The eval plan alone: for a model that is measured and not trained. */
 tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_layout *layout,
                                     const tg_train_options *o, tg_train_plans *out);
@@ -84,6 +86,7 @@ typedef struct tg_eval_state {
     uint64_t tokens;
     tg_run run;
     uint64_t in_batch; /* windows in the batch that is being run; 0: none */
+    double right, margin; /* of pairs, which `tokens` then counts: sums */
 } tg_eval_state;
 
 /* How far the search for the first tensor that is not finite is; zero-initialised: not begun. */
@@ -179,7 +182,32 @@ struct tg_trainer {
     void *rate_user;
     tg_rates rates; /* the caller's table, where there is no function; n 0: none */
     bool had_rate;  /* a step had a rate of the caller's, and no empty table came since */
+
+    float *reference;  /* [text->n_pair_rows] log-probabilities of the model before step 1 */
+    size_t n_referred; /* so many are known: all of them, from the first step on */
+    tg_preferences preferences;
 };
+
+/*
+ * preferences.c: training on pairs, whose loss asks what the model was before its first step. Those
+ * log-probabilities are found by the eval plan, and saved with the run. Native builds alone.
+ */
+static inline bool tg_train_pairs(const tg_text *text) { return TG_NATIVE_PARTS && text->beta > 0; }
+/* E_UNSUPPORTED: on a GPU; E_ARG: an odd batch. Then the memory, which free gives back. */
+tg_status tg_pairs_begin(tg_trainer *t);
+void tg_pairs_free(tg_trainer *t);
+/* TG_PENDING until all are known; then nothing is left to do. */
+tg_status tg_pairs_refer(tg_trainer *t, double deadline_ms);
+/* What a micro-step's rows, from `first` on, are held against; and the margins that it found. */
+void tg_pairs_fill(tg_trainer *t, uint64_t first);
+void tg_pairs_take(tg_trainer *t, int32_t micro);
+/* Row i of all: the log-probability of its answer, by the outputs of the eval plan. */
+double tg_pairs_logp(const tg_train_plans *p, size_t row, size_t T, size_t V);
+double tg_pairs_margin(const tg_trainer *t, uint64_t row, double chosen, double rejected);
+/* Of the run in a header. */
+void tg_pairs_put(const tg_trainer *t, tg_json_writer *w);
+tg_status tg_pairs_read_beta(tg_ctx *err, const tg_json *header, tg_text *text);
+tg_status tg_pairs_read(tg_trainer *t, const tg_json *run);
 
 /* "YYYY-MM-DD" of the conversations that a run's header tells of, as year, month and day; zeros
  * where there is none. */

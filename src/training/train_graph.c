@@ -90,7 +90,21 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
  * be added, and "loss" ends as the mean. Whether a micro-step overwrites or adds is the run-time
  * scalar accumulate, so one plan serves the first and the later ones. wrt and dwrt are the halves
  * of one array; a family may view each parameter twice. */
-static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_train_options *o) {
+static tg_value *loss_of(tg_graph *g, tg_train_plans *p, tg_value *logits,
+                         const tg_train_options *o, double beta) {
+    const tg_attr a = { .f = { 1.0f / (float)o->accum, (float)beta } };
+    tg_graph_scope(g, "loss");
+    if (!TG_NATIVE_PARTS || beta == 0)
+        return tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
+    p->reference = tg_input(g, "reference", tg_type_1d(TG_F32, (size_t)o->batch));
+    tg_value *loss = tg_preference(g, logits, p->targets, p->reference, &a);
+    p->margin = tg_out(loss, 2);
+    if (g->status == TG_OK) tg_output(g, p->margin, "margin");
+    return loss;
+}
+
+static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_train_options *o,
+                            double beta) {
     tg_graph *g = &p->grad_graph;
     tg_net net = tg_net_of(g, l);
     net.dropout = (float)o->dropout;
@@ -99,8 +113,7 @@ static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_trai
     make_inputs(&net, o, &p->tokens, &p->targets, &p->texts);
     g->scaling = scaling_of(g);
     tg_value *logits = predict(&net, p->tokens, &p->texts);
-    tg_graph_scope(g, "loss");
-    tg_value *loss = tg_cross_entropy(g, logits, p->targets, 1.0f / (float)o->accum);
+    tg_value *loss = loss_of(g, p, logits, o, beta);
     tg_graph_scope(g, "%s", "");
     tg_value **wrt = tg_arena_array(&g->arena, 4 * l->n_params, sizeof *wrt);
     if (!wrt) return tg_fail_memory(g->ctx, "list of parameters", 4 * l->n_params * sizeof *wrt);
@@ -272,9 +285,9 @@ static tg_status plan(tg_context *ctx, tg_plan *plan, tg_graph *g, const char *n
     return TG_OK;
 }
 
-static tg_status build(tg_context *ctx, const tg_layout *l, const tg_train_options *o,
+static tg_status build(tg_context *ctx, const tg_layout *l, const tg_train_options *o, double beta,
                        tg_train_plans *p) {
-    TG_TRY(build_grad(p, l, o));
+    TG_TRY(build_grad(p, l, o, beta));
     TG_TRY(build_update(p, l, o));
     TG_TRY(build_eval(p, l, o));
     TG_TRY(plan(ctx, &p->grad, &p->grad_graph, "grad", &p->memory_bytes));
@@ -296,9 +309,9 @@ static tg_status open_graphs(tg_context *ctx, tg_train_plans *p) {
 }
 
 tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const tg_train_options *o,
-                               tg_train_plans *out) {
+                               double beta, tg_train_plans *out) {
     TG_TRY(open_graphs(ctx, out));
-    return build(ctx, layout, o, out);
+    return build(ctx, layout, o, beta, out);
 }
 
 tg_status tg_train_plans_build_eval(tg_context *ctx, const tg_layout *layout,

@@ -33,6 +33,7 @@ typedef struct chats {
     size_t n_ordered;
     uint64_t epoch, seed;
     bool is_held; /* what validates is fixed */
+    size_t group; /* rows that follow each other in a batch: 2 of a pair, else 1 */
 } chats;
 
 static tg_ctx *err_of(const chats *c) { return &c->text->ctx->err; }
@@ -135,6 +136,105 @@ static tg_status read_conversation(chats *c, const tg_json *line) {
     return TG_OK;
 }
 
+/* ------------------------------------------------------------------------------------------ pairs
+ */
+
+/* An answer as plain text, which no template writes, behind a prompt that is one; both as people
+ * who train with TRL have them. */
+static tg_status add_plain(chats *c, const tg_json *prompt, const tg_json *answer) {
+    tg_ctx *err = err_of(c);
+    const int32_t bos = tg_tok_bos(c->tok), eos = tg_tok_eos(c->tok);
+    c->asked.n = c->answered.n = 0;
+    if (tg_tok_adds_bos(c->tok)) TG_TRY(tg_ids_push(err, &c->asked, bos));
+    TG_TRY(tg_tok_encode(err, c->tok, prompt->u.text, prompt->length, 0, &c->asked));
+    TG_TRY(tg_tok_encode(err, c->tok, answer->u.text, answer->length, 0, &c->answered));
+    if (eos >= 0) TG_TRY(tg_ids_push(err, &c->answered, eos));
+    if (c->asked.n == 0 || c->answered.n == 0)
+        return tg_fail(err, TG_E_DATA, "want a token of the prompt and of each answer, have none");
+    TG_TRY(begin_row(c, true));
+    row *r = &c->row[c->n - 1];
+    r->n = c->asked.n + c->answered.n;
+    for (size_t i = 0; i < c->asked.n; i++) TG_TRY(tg_ids_push(err, &c->ids, c->asked.id[i]));
+    for (size_t i = 0; i < c->answered.n; i++)
+        TG_TRY(tg_ids_push(err, &c->ids, ~c->answered.id[i]));
+    return TG_OK;
+}
+
+static size_t nodes_of(const tg_json *list) {
+    const tg_json *last = tg_json_first(list);
+    for (const tg_json *m = last; m; m = tg_json_next(m)) last = m;
+    if (!last) return 0;
+    const tg_json *end = last + 1; /* behind the last message's own members */
+    for (uint32_t open = last->count; open > 0; end++) open += end->count - 1;
+    return (size_t)(end - (list + 1));
+}
+
+/* {"messages": [prompt.., answer..]}, whose last message is the answer: a copy of the line's nodes
+ * in the order that the reader would have made. */
+static tg_status join_messages(chats *c, tg_arena *arena, const tg_json *prompt,
+                               const tg_json *answer, tg_json **out) {
+    const size_t before = prompt ? nodes_of(prompt) : 0, n = nodes_of(answer);
+    tg_json *node = tg_arena_array(arena, 2 + before + n, sizeof *node);
+    const tg_json **keyed = tg_arena_array(arena, 1, sizeof *keyed);
+    if (!node || !keyed) return tg_fail_memory(err_of(c), "messages", (2 + before + n) * sizeof *node);
+    keyed[0] = node + 1;
+    node[0] = (tg_json) { .u.keyed = keyed, .document = answer->document, .count = 1, .type = TG_JSON_OBJECT };
+    node[1] = *answer;
+    node[1].key = "messages";
+    node[1].key_length = 8;
+    node[1].skip = 0;
+    if (before) memcpy(node + 2, prompt + 1, before * sizeof *node);
+    if (n) memcpy(node + 2 + before, answer + 1, n * sizeof *node);
+    tg_json *last = NULL;
+    for (uint32_t i = 0; prompt && i < prompt->count; i++) last = last ? last + last->skip : node + 2;
+    if (last) last->skip = (uint32_t)(node + 2 + before - last);
+    node[1].count += prompt ? prompt->count : 0;
+    *out = node;
+    return TG_OK;
+}
+
+/* An answer as messages, through the template. Copies of objects look their members up in the
+ * line's own nodes, which live as long. */
+static tg_status add_messages(chats *c, tg_arena *arena, const tg_json *prompt,
+                              const tg_json *answer) {
+    tg_json *line = NULL;
+    const tg_json *role = NULL;
+    if (prompt && answer->count != 1)
+        return tg_fail(err_of(c), TG_E_DATA,
+                       "%s: want one message behind a prompt of messages, have %u", answer->key,
+                       answer->count);
+    TG_TRY(join_messages(c, arena, prompt, answer, &line));
+    for (const tg_json *m = tg_json_first(answer); m; m = tg_json_next(m))
+        TG_TRY(tg_json_want(err_of(c), m, "role", TG_JSON_STRING, &role));
+    if (line[1].count < 2 || !tg_json_is(role, "assistant"))
+        return tg_fail(err_of(c), TG_E_DATA,
+                       "%s: want an answer of the role \"assistant\" behind a question, have none",
+                       answer->key);
+    const uint32_t n = line[1].count;
+    const size_t rows_before = c->n;
+    TG_TRY(show(c, line, line + 1, n - 1, 0, rows_before));
+    return show(c, line, line + 1, n, TG_CHAT_WHOLE, rows_before);
+}
+
+/* "chosen" and "rejected" are strings behind a "prompt" that is one, or lists of messages: one
+ * answer behind a "prompt" that is a list, or whole conversations, which end in the answer. */
+static tg_status read_pair(chats *c, tg_arena *arena, const tg_json *line) {
+    static const char *const keys[] = { "chosen", "rejected" };
+    const tg_json *prompt = tg_json_get(line, "prompt");
+    const tg_json *first = tg_json_get(line, keys[0]), *answer;
+    const bool plain = first && tg_json_kind(first) == TG_JSON_STRING;
+    if (plain) TG_TRY(tg_json_want(err_of(c), line, "prompt", TG_JSON_STRING, &prompt));
+    /* Data sets repeat the question as a text beside whole conversations. */
+    if (!plain && prompt && tg_json_kind(prompt) == TG_JSON_STRING) prompt = NULL;
+    if (!plain && prompt) TG_TRY(tg_json_want(err_of(c), line, "prompt", TG_JSON_ARRAY, &prompt));
+    for (int i = 0; i < 2; i++) {
+        TG_TRY(tg_json_want(err_of(c), line, keys[i], plain ? TG_JSON_STRING : TG_JSON_ARRAY, &answer));
+        TG_TRY(plain ? add_plain(c, prompt, answer) : add_messages(c, arena, prompt, answer));
+    }
+    c->row[c->n - 1].begins = false;
+    return TG_OK;
+}
+
 static tg_status read_line(chats *c, const char *name, size_t number, const char *text, size_t n) {
     char where[512];
     snprintf(where, sizeof where, "%.400s: line %zu", name, number);
@@ -142,7 +242,9 @@ static tg_status read_line(chats *c, const char *name, size_t number, const char
     tg_arena_init(&arena, &err_of(c)->mem);
     const tg_json *line;
     tg_status s = tg_json_parse(err_of(c), &arena, where, text, n, NULL, &line);
-    if (s == TG_OK) s = tg_fail_named(err_of(c), where, read_conversation(c, line));
+    if (s == TG_OK)
+        s = tg_fail_named(err_of(c), where,
+                          c->group == 2 ? read_pair(c, &arena, line) : read_conversation(c, line));
     tg_arena_deinit(&arena);
     return s;
 }
@@ -204,11 +306,15 @@ static void order(chats *c, size_t n, uint64_t epoch, uint64_t seed) {
     c->n_ordered = n;
 }
 
-static int train_row(void *user, uint64_t n, size_t T, int32_t *ids, int32_t *targets) {
+static uint64_t ordered_row(void *user, uint64_t n) {
     chats *c = user;
-    const size_t n_train = (size_t)c->text->rows_train;
-    order(c, n_train, n / n_train, c->text->rows_seed);
-    put_row(c, c->order[n % n_train], T, ids, targets);
+    const size_t groups = (size_t)c->text->rows_train / c->group;
+    order(c, groups, n / c->group / groups, c->text->rows_seed);
+    return c->order[n / c->group % groups] * c->group + n % c->group;
+}
+
+static int train_row(void *user, uint64_t n, size_t T, int32_t *ids, int32_t *targets) {
+    put_row(user, (size_t)ordered_row(user, n), T, ids, targets);
     return 0;
 }
 
@@ -233,12 +339,20 @@ static uint64_t split(void *user, double val_fraction, uint64_t *n_val) {
     return n_train;
 }
 
+static bool predicts(const chats *c, const row *r, size_t T) {
+    for (size_t t = 1; t < r->n && t <= T; t++)
+        if (c->ids.id[r->first + t] < 0) return true;
+    return false;
+}
+
+/* Of conversations one is enough; of pairs each answer, as one that is cut off whole would be as
+ * likely as can be. */
 static bool predict(const void *user, uint64_t first, uint64_t n, size_t T) {
     const chats *c = user;
+    const bool each = c->group == 2;
     for (const row *r = c->row + first, *end = r + n; r < end; r++)
-        for (size_t t = 1; t < r->n && t <= T; t++)
-            if (c->ids.id[r->first + t] < 0) return true;
-    return false;
+        if (predicts(c, r, T) != each) return !each;
+    return each;
 }
 
 /* ---------------------------------------------------------------------------------------- object
@@ -266,13 +380,15 @@ static void count(const chats *c, tg_chats_info *info) {
         bytes += (double)n;
         info->targets++;
     }
-    c->text->rows_token_bytes = bytes / (double)info->targets;
+    if (c->group == 1) c->text->rows_token_bytes = bytes / (double)info->targets;
     for (size_t i = 0; i < c->n; i++)
         if (c->row[i].n > info->longest) info->longest = c->row[i].n;
 }
 
-/* What the rows follow from, besides the vocabulary, which is the run's own. */
+/* What the rows follow from, besides the vocabulary, which is the run's own. Pairs are no
+ * conversations. */
 static uint32_t mark_of(const chats *c) {
+    if (c->group == 2) return ~tg_crc32c((uint32_t)c->n_held * c->is_held, c->ids.id, c->ids.n * sizeof *c->ids.id);
     return tg_crc32c(c->is_held ? (uint32_t)c->n_held : 0, c->ids.id, c->ids.n * sizeof *c->ids.id);
 }
 
@@ -289,12 +405,14 @@ static tg_status fill(chats *c, const char *name, const char *bytes, size_t n_by
     c->text->rows_split = split;
     c->text->rows_predict = predict;
     c->text->rows_mark = mark_of(c);
+    c->text->pair_row = ordered_row;
+    c->text->n_pair_rows = c->text->beta > 0 ? c->n : 0;
     return TG_OK;
 }
 
 tg_status tg_chats_new(tg_context *ctx, const tg_tok *tok, const tg_chat_template *chat,
                        tg_jinja_date date, const char *name, const char *bytes, size_t n_bytes,
-                       uint64_t val_from, tg_chats_info *info, tg_text **out) {
+                       uint64_t val_from, double beta, tg_chats_info *info, tg_text **out) {
     tg_text *text;
     *info = (tg_chats_info) { .rows = 0 };
     TG_TRY(tg_text_new_memory(ctx, NULL, 0, &text));
@@ -303,7 +421,10 @@ tg_status tg_chats_new(tg_context *ctx, const tg_tok *tok, const tg_chat_templat
         tg_text_delete(text);
         return tg_fail_memory(&ctx->err, "conversations", sizeof *c);
     }
-    *c = (chats) { .text = text, .tok = tok, .chat = chat, .date = date };
+    *c = (chats) {
+        .text = text, .tok = tok, .chat = chat, .date = date, .group = beta > 0 ? 2 : 1
+    };
+    text->beta = beta;
     tg_ids_init(&c->ids, &ctx->err.mem);
     tg_ids_init(&c->asked, &ctx->err.mem);
     tg_ids_init(&c->answered, &ctx->err.mem);

@@ -49,6 +49,11 @@ struct tg_text {
     const tg_tok *tok;             /* of tg_text_set_tokenizer; NULL: tokens are bytes */
     uint8_t *window;               /* [window_room] scratch for a row of a batch */
     size_t window_room;
+    /* Of pairs: what they weigh, and the row, of all n_pair_rows, that train_row's row n is. Rows
+     * 2p and 2p + 1 are a pair; those that validate lie behind the others. */
+    double beta; /* 0: there are none */
+    size_t n_pair_rows;
+    uint64_t (*pair_row)(void *user, uint64_t n);
 };
 
 tg_status tg_text_new_file(tg_context *ctx, const char *path, tg_text **out);
