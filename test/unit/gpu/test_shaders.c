@@ -46,7 +46,7 @@ static void check_training(tg_context *ctx, const char *family, const tg_layout 
     tg_train_plans plans;
     o.accum = 2;
     o = tg_train_options_of(&o, &layout->config);
-    OK(ctx, tg_train_plans_build(ctx, layout, &o, &plans));
+    OK(ctx, tg_train_plans_build(ctx, layout, &o, 0, &plans));
     check_plan(family, &plans.grad);
     check_plan(family, &plans.update);
     check_plan(family, &plans.eval);

@@ -770,7 +770,7 @@ static void check_train_plans(const tg_model_config *config, const char *levers,
     tg_model_config whole = *config;
     OK(ctx, tg_config_complete(&ctx->err, "test", &whole));
     OK(ctx, tg_layout_make(&ctx->err, &arena, &whole, &layout));
-    OK(ctx, tg_train_plans_build(ctx, &layout, &o, &plans));
+    OK(ctx, tg_train_plans_build(ctx, &layout, &o, 0, &plans));
     check_plan_memory(&plans.grad);
     check_plan_memory(&plans.update);
     check_plan_memory(&plans.eval);

@@ -371,6 +371,15 @@ export const STRUCTS = {
       valBitsPerByte: ['f64', 224, 224],
     },
   },
+  tg_preferences: {
+    size: [32, 32],
+    members: {
+      accuracy: ['f64', 0, 0],
+      margin: ['f64', 8, 8],
+      valAccuracy: ['f64', 16, 16],
+      valMargin: ['f64', 24, 24],
+    },
+  },
   tg_callbacks: {
     size: [12, 24],
     members: {
