@@ -550,8 +550,8 @@ TG_API tg_status tg_text_of_chats(tg_context *ctx, const tg_tokenizer *tok,
  * first step. Each line is an object with both: strings behind a string "prompt"; or lists of
  * messages, either one answer behind a list "prompt", or whole conversations that end in the
  * answer. A pair is two rows of a batch, which has to be even; info counts pairs as conversations.
- * beta: > 0, 0.1 as a rule; a resumed run has its own. Everything else as for tg_text_of_chats. On
- * the CPU alone.
+ * beta: > 0, 0.1 as a rule; a resumed run has its own. Everything else as for tg_text_of_chats. Not
+ * in WebAssembly.
  */
 TG_API tg_status tg_text_of_pairs(tg_context *ctx, const tg_tokenizer *tok,
                                   const char *template_name, const char *name, const char *bytes,

@@ -54,7 +54,7 @@ static const tg_option text_options[] = {
         "messages a line, whose answers alone are learnt"),
     TG_PATHS("--pairs", values, pairs, "FILE.jsonl",
              "in place of --data: an object with prompt, chosen and rejected a line, texts or "
-             "lists of messages; the model learns to prefer the one answer (DPO, on the CPU)"),
+             "lists of messages; the model learns to prefer the one answer (DPO)"),
     TG_REAL("--dpo-beta", values, dpo_beta, 1e-6, 1000, "X",
             "how close --pairs keeps to what the model was: larger is closer"),
     TG_TEXT("--mix", values, mix, "W,W,..",

@@ -302,7 +302,7 @@ tg_status tg_text_mix(tg_text *text, const tg_mix_part *parts, size_t n) {
 static tg_jinja_date date_of(const tg_context *ctx, const tg_tokenizer *tok,
                              const tg_chat_template *chat) {
     bool todays;
-    if (!tg_chat_asks_date(chat, &todays)) return (tg_jinja_date) { 0, 0, 0 };
+    if (!chat || !tg_chat_asks_date(chat, &todays)) return (tg_jinja_date) { 0, 0, 0 };
     const int *given = ctx->date[2] ? ctx->date : tok->date;
     if (given[2]) return (tg_jinja_date) { given[0], given[1], given[2] };
     return todays ? tg_chat_date_of(tg_time_unix()) : (tg_jinja_date) { 0, 0, 0 };
@@ -310,19 +310,20 @@ static tg_jinja_date date_of(const tg_context *ctx, const tg_tokenizer *tok,
 
 /* made is a template that was read for this call, which chat points into, or nothing where it is
  * one that the tokenizer has: either way deinit is right. Rows are made before tg_chats_new
- * returns, so the template can go. */
+ * returns, so the template can go. Pairs may be texts, which want none. */
 static tg_status text_of(tg_context *ctx, const tg_tokenizer *tok, const char *template_name,
                          const char *name, const char *bytes, size_t n_bytes, uint64_t val_from,
                          double beta, tg_chats_info *info, tg_text **out) {
-    tg_chat_template made;
-    const tg_chat_template *chat;
+    tg_chat_template made = { 0 };
+    const tg_chat_template *chat = NULL;
     tg_chats_info own;
     ENTER(ctx);
     WANT(ctx, tok);
     WANT(ctx, name);
     WANT(ctx, out);
     if (n_bytes) WANT(ctx, bytes);
-    TG_TRY(tg_template_want(ctx, tok, template_name, &made, &chat));
+    if (beta == 0 || template_name || tok->template_text)
+        TG_TRY(tg_template_want(ctx, tok, template_name, &made, &chat));
     const tg_status s = tg_chats_new(ctx, tok->tok, chat, date_of(ctx, tok, chat), name, bytes,
                                      n_bytes, val_from, beta, info ? info : &own, out);
     tg_chat_template_deinit(&made);

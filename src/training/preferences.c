@@ -12,10 +12,6 @@
 
 tg_status tg_pairs_begin(tg_trainer *t) {
     tg_ctx *err = &t->ctx->err;
-    if (t->ctx->backend != t->ctx->cpu)
-        return tg_fail(err, TG_E_UNSUPPORTED,
-                       "%s: training on pairs is for the CPU alone: want the device cpu, have a GPU",
-                       t->text->name);
     if (t->o.batch % 2)
         return tg_fail(err, TG_E_ARG,
                        "training: batch: want an even number of rows, two for each pair, have %d",

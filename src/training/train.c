@@ -421,7 +421,8 @@ static tg_status go_ahead(tg_trainer *t) {
 
 static bool may_go_ahead(const tg_trainer *t) {
     return t->ctx->backend != t->ctx->cpu && t->ctx->levers & TG_LEVER_BIT(readback_pipelining) &&
-           t->step + 1 < t->o.steps && !tg_train_fault && !tg_run_begun(&t->run);
+           t->step + 1 < t->o.steps && !tg_train_fault && !tg_run_begun(&t->run) &&
+           !tg_train_pairs(t->text); /* margins, an output, are this step's */
 }
 
 /* What the update made of the scale of gradients. True: their infinities were the scale's, which is

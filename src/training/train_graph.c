@@ -87,9 +87,7 @@ static void accumulate_gradients(tg_graph *g, const tg_layout *l, tg_value *weig
 }
 
 /* The loss is scaled by 1/accum here, at its root: gradients of the micro-steps then only have to
- * be added, and "loss" ends as the mean. Whether a micro-step overwrites or adds is the run-time
- * scalar accumulate, so one plan serves the first and the later ones. wrt and dwrt are the halves
- * of one array; a family may view each parameter twice. */
+ * be added, and "loss" ends as the mean. */
 static tg_value *loss_of(tg_graph *g, tg_train_plans *p, tg_value *logits,
                          const tg_train_options *o, double beta) {
     const tg_attr a = { .f = { 1.0f / (float)o->accum, (float)beta } };
@@ -100,9 +98,14 @@ static tg_value *loss_of(tg_graph *g, tg_train_plans *p, tg_value *logits,
     tg_value *loss = tg_preference(g, logits, p->targets, p->reference, &a);
     p->margin = tg_out(loss, 2);
     if (g->status == TG_OK) tg_output(g, p->margin, "margin");
+    /* Zeros alone are what a GPU leaves that computes nothing, and what margins may be. */
+    if (g->status == TG_OK) tg_output(g, tg_out(loss, 1), "lse");
     return loss;
 }
 
+/* Whether a micro-step overwrites or adds is the run-time scalar accumulate, so one plan serves the
+ * first and the later ones. wrt and dwrt are the halves of one array; a family may view each
+ * parameter twice. */
 static tg_status build_grad(tg_train_plans *p, const tg_layout *l, const tg_train_options *o,
                             double beta) {
     tg_graph *g = &p->grad_graph;

@@ -19,6 +19,7 @@
 #include "ops/kernel.h"
 #include "ops/preference/surprise.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 3, 3)) return;
@@ -107,6 +108,32 @@ TG_CASE_TABLE cases[] = {
     CASE(4, 3, 131, 1, 1, 0, put_far),
 };
 
+static const char *const wgsl[] = {
+#include "ops/preference/preference.wgsl.h"
+};
+static size_t a_group_each(const tg_args *a) { return tg_type_elems(&a->out_type[2]); }
+static size_t one_group(const tg_args *a) {
+    (void)a;
+    return 1;
+}
+static size_t row_logp_bytes(const tg_args *a) {
+    return tg_type_rows(&a->in_type[0]) * sizeof(float);
+}
+
+#define PASS(name, n)                                                                              \
+    { .entry = (name),                                                                             \
+      .wgsl = { wgsl },                                                                            \
+      .reduces = true,                                                                             \
+      .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_OUT(0), TG_BIND_OUT(1),       \
+                TG_BIND_OUT(2), TG_BIND_SCRATCH },                                                 \
+      .groups = (n) }
+static const tg_shader shaders[] = {
+    { .name = "rows",
+      .pass = { PASS("rows", tg_shader_groups_rows), PASS("pairs", a_group_each),
+                PASS("mean", one_group) },
+      .scratch_bytes = row_logp_bytes },
+};
+
 TG_OP_DESC(preference) = {
     .name = "preference",
     TG_DOC
@@ -120,6 +147,7 @@ TG_OP_DESC(preference) = {
     .scalar_only = true,
     .infer = infer,
     TG_REFS(preference, ref),
+    TG_SHADERS(shaders),
     .grad = grad,
     TG_CASES(cases),
 };

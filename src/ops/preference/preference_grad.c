@@ -13,6 +13,7 @@
 #include "ops/build.h"
 #include "ops/kernel.h"
 #include "ops/rules.h"
+#include "ops/shader.h"
 
 static void infer(tg_graph *g, tg_node *n) {
     if (!tg_want_dims(g, n, 0, TG_F32, 3, 3)) return;
@@ -63,6 +64,18 @@ TG_CASE_TABLE cases[] = {
     CASE(6, 7, 17, put_mask), CASE(4, 3, 131, put_mask),
 };
 
+static const char *const wgsl[] = {
+#include "ops/preference/preference_grad.wgsl.h"
+};
+static const tg_shader shaders[] = {
+    { .name = "elements",
+      .pass = { { .entry = "main",
+                  .wgsl = { wgsl },
+                  .bind = { TG_BIND_IN(0), TG_BIND_IN(1), TG_BIND_IN(2), TG_BIND_IN(3),
+                            TG_BIND_IN(4), TG_BIND_OUT(0) },
+                  .groups = tg_shader_groups_in0 } } },
+};
+
 TG_OP_DESC(preference_grad) = {
     .name = "preference_grad",
     TG_DOC
@@ -75,5 +88,6 @@ TG_OP_DESC(preference_grad) = {
     .in_place = { 1 },
     .infer = infer,
     TG_REFS(preference_grad, ref),
+    TG_SHADERS(shaders),
     TG_CASES(cases),
 };

@@ -21,7 +21,7 @@ typedef struct row {
 typedef struct chats {
     tg_text *text;
     const tg_tok *tok;            /* while lines are read, */
-    const tg_chat_template *chat; /* this one, and */
+    const tg_chat_template *chat; /* this one (NULL: there is none), and */
     tg_jinja_date date;           /* the day that templates are told */
     int32_t ends[TG_CHAT_ENDS_MAX];
     size_t n_ends;
@@ -199,6 +199,10 @@ static tg_status add_messages(chats *c, tg_arena *arena, const tg_json *prompt,
                               const tg_json *answer) {
     tg_json *line = NULL;
     const tg_json *role = NULL;
+    if (!c->chat)
+        return tg_fail(err_of(c), TG_E_UNSUPPORTED,
+                       "%s: want a template for messages, have none in the file: name one",
+                       answer->key);
     if (prompt && answer->count != 1)
         return tg_fail(err_of(c), TG_E_DATA,
                        "%s: want one message behind a prompt of messages, have %u", answer->key,
@@ -269,8 +273,8 @@ static tg_status read_all(chats *c, const char *name, const char *bytes, size_t 
         at += n + 1;
     }
     if (c->n_held == 0)
-        return tg_fail(err_of(c), TG_E_DATA, "%s: want a conversation to train on, have none",
-                       name);
+        return tg_fail(err_of(c), TG_E_DATA, "%s: want a %s to train on, have none", name,
+                       c->group == 2 ? "pair" : "conversation");
     return TG_OK;
 }
 
@@ -394,7 +398,7 @@ static uint32_t mark_of(const chats *c) {
 
 static tg_status fill(chats *c, const char *name, const char *bytes, size_t n_bytes,
                       uint64_t val_from, tg_chats_info *info) {
-    TG_TRY(tg_chat_ends(err_of(c), c->chat, c->tok, c->ends, &c->n_ends));
+    if (c->chat) TG_TRY(tg_chat_ends(err_of(c), c->chat, c->tok, c->ends, &c->n_ends));
     TG_TRY(read_all(c, name, bytes, n_bytes, val_from, info));
     c->order = tg_alloc(&err_of(c)->mem, c->n * sizeof *c->order);
     if (!c->order) return tg_fail_memory(err_of(c), "order of rows", c->n * sizeof *c->order);
