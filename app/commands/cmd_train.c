@@ -40,7 +40,8 @@ typedef struct values {
     double rope_base;
     int64_t steps, batch, accum, warmup, eval_every, eval_windows, patience;
     int64_t sample_every, sample_tokens, save_every;
-    double dpo_beta, lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum, ema;
+    double lr, min_lr, decay, clip, weight_decay, val, beta1, beta2, eps, dropout, momentum, ema;
+    double dpo_beta;
     int schedule, optimizer;
     uint64_t seed;
     bool quiet, hold_lr, skip_bad_steps, no_save, stop_on_save_error, force;
@@ -204,11 +205,13 @@ static const tg_command_spec spec = {
         "Trains a small GPT on a text, byte by byte. Ctrl-C saves the run and stops; --resume goes on "
         "from there, to the same bits as a run that was never stopped.",
     .more_help = print_presets,
-    .examples = "  tinygpt train --data book.txt\n"
-                "  tinygpt train --data book.txt --preset medium --steps 3000 --schedule cosine\n"
-                "  tinygpt train --data book.txt --resume run.tinygpt --steps 6000\n"
-                "  tinygpt train --data letters.txt --from run.tinygpt --lr 1e-4\n"
-                "  tinygpt train --data books/ --data more.txt --val-data unseen.txt\n",
+    .examples =
+        "  tinygpt train --data book.txt\n"
+        "  tinygpt train --data book.txt --preset medium --steps 3000 --schedule cosine\n"
+        "  tinygpt train --data book.txt --resume run.tinygpt --steps 6000\n"
+        "  tinygpt train --data letters.txt --from run.tinygpt --lr 1e-4\n"
+        "  tinygpt train --data books/ --data more.txt --val-data unseen.txt\n"
+        "  tinygpt train --pairs pairs.jsonl --from model.gguf --lr 1e-6 --out tuned.tinygpt\n",
 };
 
 /* ------------------------------------------------------------------------------ options and sizes
@@ -317,11 +320,12 @@ static int check_options(const tg_args *args, const values *v) {
                               "--from MODEL, or --tokenizer FILE",
                               v->data.item[0]);
     if (v->mix && tg_trainchats_named(&v->data))
-        return tg_args_refuse(args, "--mix wants texts, not conversations (.jsonl)");
+        return tg_args_refuse(args, "--mix wants texts, not conversations or pairs (.jsonl)");
     if (v->date && !tg_trainchats_named(&v->data))
-        return tg_args_refuse(args, "--date wants conversations: --data FILE.jsonl");
+        return tg_args_refuse(args, "--date wants conversations: --data FILE.jsonl, or --pairs");
     if (v->template_name && !tg_trainchats_named(&v->data))
-        return tg_args_refuse(args, "--template wants conversations: --data FILE.jsonl");
+        return tg_args_refuse(args,
+                              "--template wants conversations: --data FILE.jsonl, or --pairs");
     if (v->tokenizer && v->tokens)
         return tg_args_refuse(args,
                               "want --tokenizer (a vocabulary that is there) or --tokens (one "
@@ -593,7 +597,7 @@ static int refuse_collisions(tg_app *app, const values *v, const files *f) {
     enum { N_FILES = sizeof list / sizeof list[0], RESUME = 2, OUT = 3, OF_A_SAVE = 4 };
     const bool same = v->resume && f->out[0] && tg_app_same_file(v->resume, f->out);
     for (int i = OUT; i < N_FILES; i++) {
-        int code = refuse_text(app, "--data", &v->data, &list[i]);
+        int code = refuse_text(app, v->pairs.n ? "--pairs" : "--data", &v->data, &list[i]);
         if (code == TG_ARGS_GO_ON) code = refuse_text(app, "--val-data", &v->val_data, &list[i]);
         if (code != TG_ARGS_GO_ON) return code;
     }
@@ -784,7 +788,7 @@ static int open_log(tg_app *app, const values *v, parts *p) {
     if (!v->log) return TG_ARGS_GO_ON;
     const int64_t done = tg_trainer_steps_done(p->trainer);
     p->files.log_open = true;
-    const tg_status s = tg_trainlog_begin(app->ctx, v->log, done, &p->files.log);
+    const tg_status s = tg_trainlog_begin(app->ctx, v->log, done, v->pairs.n > 0, &p->files.log);
     if (s == TG_OK) return TG_ARGS_GO_ON;
     tg_app_error(app, "--log %s cannot be written: %s", v->log, tg_app_why(app->ctx, s));
     return tg_app_code_of(app->ctx, s, TG_READING);
@@ -836,6 +840,7 @@ static int run(tg_app *app, const values *v, parts *p, const tg_train_options *o
         .trainer = p->trainer,
         .data = &v->data,
         .val_data = &v->val_data,
+        .of_pairs = v->pairs.n > 0,
         .mix = v->mix,
         .from = v->resume ? v->resume : v->from,
         .out = saving ? p->files.out : NULL,

@@ -33,7 +33,7 @@ static int add_files(tg_app *app, const tg_args_list *list, tg_app_buffer *all) 
         size_t n;
         if (!is_named(list->item[i])) {
             tg_app_error(app,
-                         "%s: want conversations (.jsonl), as the other files have, or texts "
+                         "%s: want lines of JSON (.jsonl), as the other files have, or texts "
                          "alone",
                          list->item[i]);
             return TG_EXIT_USAGE;
@@ -51,13 +51,14 @@ static int add_files(tg_app *app, const tg_args_list *list, tg_app_buffer *all) 
     return TG_ARGS_GO_ON;
 }
 
-static void tell(const tg_app *app, const char *name, const tg_chats_info *info) {
+static void tell(const tg_app *app, const char *name, bool pairs, const tg_chats_info *info) {
     char safe[256];
     fprintf(app->out.file, "%s\n\n", tg_context_banner(app->ctx));
     fprintf(app->out.file,
-            "  %-9s %s: %s conversations, %s tokens, %s of them answers; the longest row has %s\n",
-            "text", tg_fmt_safe(safe, sizeof safe, name), TG_COUNT(info->conversations),
-            TG_COUNT(info->tokens), TG_COUNT(info->targets), TG_COUNT(info->longest));
+            "  %-9s %s: %s %s, %s tokens, %s of them answers; the longest row has %s\n", "text",
+            tg_fmt_safe(safe, sizeof safe, name), TG_COUNT(info->conversations),
+            pairs ? "pairs" : "conversations", TG_COUNT(info->tokens), TG_COUNT(info->targets),
+            TG_COUNT(info->longest));
 }
 
 int tg_trainchats_open(tg_app *app, const char *vocabulary, bool resumed, const char *wanted,
@@ -84,7 +85,7 @@ int tg_trainchats_open(tg_app *app, const char *vocabulary, bool resumed, const 
         if (s != TG_OK) code = tg_app_failed(app, app->ctx, s, TG_READING);
         if (s == TG_E_UNSUPPORTED) tg_talk_template_names();
     }
-    if (code == TG_ARGS_GO_ON && !quiet) tell(app, data->item[0], &info);
+    if (code == TG_ARGS_GO_ON && !quiet) tell(app, data->item[0], beta > 0, &info);
     tg_tokenizer_free(tok);
     tg_app_buffer_free(&all);
     free(template_text);

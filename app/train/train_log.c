@@ -24,7 +24,7 @@
 typedef struct number {
     const char *key; /* of JSON and CSV */
     const char *tag; /* of TensorBoard */
-    size_t at;       /* in tg_step_report */
+    size_t at;       /* in tg_step_report; of pairs in tg_preferences */
     int decimals;
 } number;
 static const number numbers[] = {
@@ -35,33 +35,39 @@ static const number numbers[] = {
     { "ms", "ms", offsetof(tg_step_report, ms), 3 },
     { "tok_per_s", "tok_per_s", offsetof(tg_step_report, tok_per_s), 1 },
     { "mfu", "mfu", offsetof(tg_step_report, share_of_peak), 4 },
+    { "accuracy", "accuracy", offsetof(tg_preferences, accuracy), -1 },
+    { "margin", "margin", offsetof(tg_preferences, margin), -1 },
+    { "val_accuracy", "val_accuracy", offsetof(tg_preferences, val_accuracy), -1 },
+    { "val_margin", "val_margin", offsetof(tg_preferences, val_margin), -1 },
 };
-enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
+enum { N_NUMBERS = 7, N_WITH_PAIRS = sizeof numbers / sizeof *numbers };
 
-static double value_of(const tg_step_report *r, const number *n) {
+static int count_of(bool of_pairs) { return of_pairs ? N_WITH_PAIRS : N_NUMBERS; }
+
+static double value_of(const tg_step_report *r, const tg_preferences *pairs, int i) {
     double value;
-    memcpy(&value, (const char *)r + n->at, sizeof value);
+    memcpy(&value, (i < N_NUMBERS ? (const char *)r : (const char *)pairs) + numbers[i].at,
+           sizeof value);
     return value;
 }
 
-static void put_number(tg_jout *j, const char *key, const tg_step_report *r, const number *n) {
-    if (n->decimals < 0) {
-        tg_jout_double(j, key, value_of(r, n));
+static void put_number(tg_jout *j, const char *key, double value, int decimals) {
+    if (decimals < 0) {
+        tg_jout_double(j, key, value);
     } else {
-        tg_jout_rounded(j, key, value_of(r, n), n->decimals);
+        tg_jout_rounded(j, key, value, decimals);
     }
 }
 
 /* The hash goes out as a string: 64 bits do not fit into the doubles that most JSON readers have.
  */
-void tg_trainlog_open_step(tg_jout *j, const tg_step_report *r) {
+void tg_trainlog_open_step(tg_jout *j, const tg_step_report *r, const tg_preferences *pairs) {
     char hash[20];
     snprintf(hash, sizeof hash, "%016" PRIx64, r->loss_hash);
     tg_jout_open(j, NULL, '{');
     tg_jout_int(j, "step", r->step);
-    for (int i = 0; i < N_NUMBERS; i++) {
-        put_number(j, numbers[i].key, r, &numbers[i]);
-    }
+    for (int i = 0; i < count_of(pairs); i++)
+        put_number(j, numbers[i].key, value_of(r, pairs, i), numbers[i].decimals);
     tg_jout_text(j, "hash", hash);
     if (r->bits_per_byte > 0) tg_jout_double(j, "bits_per_byte", r->bits_per_byte);
     if (r->val_bits_per_byte > 0) tg_jout_double(j, "val_bits_per_byte", r->val_bits_per_byte);
@@ -77,9 +83,9 @@ void tg_trainlog_open_step(tg_jout *j, const tg_step_report *r) {
 /* A row has a column for everything that a step can have. The whole line is what a file is known
  * by: rows of other columns cannot follow those that are there. */
 enum { CSV_HEADER_BYTES = 256 };
-static const char *csv_header(char out[CSV_HEADER_BYTES]) {
+static const char *csv_header(char out[CSV_HEADER_BYTES], bool of_pairs) {
     int n = snprintf(out, CSV_HEADER_BYTES, "step");
-    for (int i = 0; i < N_NUMBERS; i++) {
+    for (int i = 0; i < count_of(of_pairs); i++) {
         n += snprintf(out + n, (size_t)(CSV_HEADER_BYTES - n), ",%s", numbers[i].key);
     }
     snprintf(out + n, (size_t)(CSV_HEADER_BYTES - n), ",hash,skipped,bad_tensor\n");
@@ -88,12 +94,13 @@ static const char *csv_header(char out[CSV_HEADER_BYTES]) {
 
 /* What a step does not have is an empty field: readers of CSV know no null. The name of a tensor is
  * put in quotes, as RFC 4180 has them, whatever is in it. */
-static void put_csv_row(FILE *f, const tg_step_report *r) {
+static void put_csv_row(FILE *f, const tg_step_report *r, const tg_preferences *pairs) {
     tg_jout j = tg_jout_to(f);
     tg_jout_int(&j, NULL, r->step);
-    for (int i = 0; i < N_NUMBERS; i++) {
+    for (int i = 0; i < count_of(pairs); i++) {
+        const double value = value_of(r, pairs, i);
         fputc(',', f);
-        if (isfinite(value_of(r, &numbers[i]))) put_number(&j, NULL, r, &numbers[i]);
+        if (isfinite(value)) put_number(&j, NULL, value, numbers[i].decimals);
     }
     fprintf(f, ",%016" PRIx64 ",", r->loss_hash);
     if (r->skipped) {
@@ -227,13 +234,13 @@ static void put_record(FILE *f, const event *e) {
 }
 
 /* Numbers that a step does not have are left out: TensorBoard draws a gap. */
-static void put_step_event(FILE *f, const tg_step_report *r) {
+static void put_step_event(FILE *f, const tg_step_report *r, const tg_preferences *pairs) {
     event e = { 0 }, summary = { 0 };
     add_key(&e, 2, VARINT);
     add_varint(&e, (uint64_t)r->step);
     add_wall_time(&e);
-    for (int i = 0; i < N_NUMBERS; i++) {
-        const double value = value_of(r, &numbers[i]);
+    for (int i = 0; i < count_of(pairs); i++) {
+        const double value = value_of(r, pairs, i);
         if (isfinite(value)) add_value(&summary, numbers[i].tag, value);
     }
     if (r->skipped) add_value(&summary, "skipped", 1);
@@ -287,14 +294,15 @@ tg_logform tg_trainlog_form(const char *path) {
     return strstr(name, "tfevents") ? TG_LOG_EVENTS : TG_LOG_JSON;
 }
 
-void tg_trainlog_step(FILE *f, tg_logform form, const tg_step_report *r) {
+void tg_trainlog_step(FILE *f, tg_logform form, const tg_step_report *r,
+                      const tg_preferences *pairs) {
     if (form == TG_LOG_CSV) {
-        put_csv_row(f, r);
+        put_csv_row(f, r, pairs);
     } else if (form == TG_LOG_EVENTS) {
-        put_step_event(f, r);
+        put_step_event(f, r, pairs);
     } else {
         tg_jout j = tg_jout_to(f);
-        tg_trainlog_open_step(&j, r);
+        tg_trainlog_open_step(&j, r, pairs);
         tg_jout_close(&j);
         fputc('\n', f);
     }
@@ -302,9 +310,9 @@ void tg_trainlog_step(FILE *f, tg_logform form, const tg_step_report *r) {
 }
 
 /* What a file begins with before the first step. */
-static void put_beginning(FILE *f, tg_logform form) {
+static void put_beginning(FILE *f, tg_logform form, bool of_pairs) {
     char header[CSV_HEADER_BYTES];
-    if (form == TG_LOG_CSV) fputs(csv_header(header), f);
+    if (form == TG_LOG_CSV) fputs(csv_header(header, of_pairs), f);
     if (form != TG_LOG_EVENTS) return;
     event e = { 0 };
     first_event(&e);
@@ -313,12 +321,13 @@ static void put_beginning(FILE *f, tg_logform form) {
 }
 
 /* Opens the file by the rule of its form, which is what its beginning is checked against. */
-static tg_status open_by_rule(tg_context *ctx, const char *path, tg_logform form, tg_outfile *out) {
+static tg_status open_by_rule(tg_context *ctx, const char *path, tg_logform form, bool of_pairs,
+                              tg_outfile *out) {
     static const char json[] = "{\"step\":";
     char csv[CSV_HEADER_BYTES];
     tg_output_rule rule = { .kind = TG_OUTPUT_OTHER, .what = "the log of a run", .stream = true };
     unsigned char begins[HEAD_BYTES + EVENT_BYTES];
-    rule.begins = form == TG_LOG_CSV ? csv_header(csv) : json;
+    rule.begins = form == TG_LOG_CSV ? csv_header(csv, of_pairs) : json;
     rule.begins_bytes = strlen(rule.begins);
     if (form == TG_LOG_CSV) rule.what = "the log of a run as CSV";
     if (form == TG_LOG_EVENTS) {
@@ -346,7 +355,9 @@ static bool is_kept(tg_logform form, const char *line, size_t n_bytes, int64_t s
         commas += line[i] == ',';
     }
     if (n_bytes <= head || memcmp(line, json, head) != 0) return false;
-    if (form == TG_LOG_JSON ? line[n_bytes - 1] != '}' : commas != N_NUMBERS + 3) return false;
+    if (form == TG_LOG_JSON ? line[n_bytes - 1] != '}'
+                            : commas != N_NUMBERS + 3 && commas != N_WITH_PAIRS + 3)
+        return false;
     if (form == TG_LOG_CSV && memcmp(line, csv, sizeof csv - 1) == 0) return true; /* the header */
     char *end;
     errno = 0;
@@ -394,7 +405,8 @@ static bool copy(FILE *from, FILE *to, off_t bytes) {
 }
 
 /* What is there of the steps that the save holds, if a log is; else the beginning of one. */
-static bool take_over(const char *path, tg_logform form, int64_t steps_done, FILE *to) {
+static bool take_over(const char *path, tg_logform form, int64_t steps_done, bool of_pairs,
+                      FILE *to) {
     struct stat info;
     off_t keep = 0;
     bool right = true;
@@ -406,7 +418,7 @@ static bool take_over(const char *path, tg_logform form, int64_t steps_done, FIL
         right = !ferror(from) && fseeko(from, 0, SEEK_SET) == 0 && copy(from, to, keep);
         fclose(from);
     }
-    if (keep == 0) put_beginning(to, form);
+    if (keep == 0) put_beginning(to, form, of_pairs);
     return right;
 }
 
@@ -439,7 +451,7 @@ static tg_status lock(tg_context *ctx, const char *path, tg_logform form, tg_loc
 
 /* Written anew beside the old one and published when it has what is kept: a log is never half cut.
  */
-tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_done,
+tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_done, bool of_pairs,
                             tg_outfile *out) {
     const tg_logform form = tg_trainlog_form(path);
     struct stat old;
@@ -448,10 +460,10 @@ tg_status tg_trainlog_begin(tg_context *ctx, const char *path, int64_t steps_don
     *out = (tg_outfile) { .ctx = ctx };
     tg_status s = lock(ctx, path, form, &mine);
     if (s != TG_OK) return s;
-    s = open_by_rule(ctx, path, form, out);
+    s = open_by_rule(ctx, path, form, of_pairs, out);
     out->lock = mine;
     if (s != TG_OK) return s;
-    if (!take_over(path, form, steps_done, out->file)) return TG_E_IO;
+    if (!take_over(path, form, steps_done, of_pairs, out->file)) return TG_E_IO;
     s = tg_outfile_publish(out);
     if (s == TG_OK && continued && form == TG_LOG_EVENTS) remove_previous(path, &old);
     return s;

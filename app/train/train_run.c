@@ -147,9 +147,9 @@ static void sample(tg_trainrun *run, tg_app_buffer *text) {
 /* ------------------------------------------------------------------------------------ after a step
  */
 
-static void write_log(tg_trainrun *run, const tg_step_report *r) {
+static void write_log(tg_trainrun *run, const tg_step_report *r, const tg_preferences *pairs) {
     if (!run->log) return;
-    tg_trainlog_step(run->log->file, tg_trainlog_form(run->log_path), r);
+    tg_trainlog_step(run->log->file, tg_trainlog_form(run->log_path), r, pairs);
     if (ferror(run->log->file)) {
         tg_app_warn(run->app, "%s cannot be written any more (%s); the run goes on without a log",
                     run->log_path, tg_context_error(run->app->ctx));
@@ -174,6 +174,9 @@ static double seconds_left(const tg_trainrun *run) {
  */
 static bool after_step(tg_trainrun *run, const tg_step_report *r) {
     tg_app_buffer text = { 0 };
+    tg_preferences of_step;
+    const tg_preferences *pairs = NULL;
+    if (tg_trainer_preferences(run->trainer, &of_step) == TG_OK) pairs = &of_step;
     const bool json = run->app->globals.json;
     run->last = *r;
     if (r->val_is_best) {
@@ -181,14 +184,15 @@ static bool after_step(tg_trainrun *run, const tg_step_report *r) {
         run->best_step = r->step;
         run->best_due = true;
     }
-    write_log(run, r);
-    tg_trainshow_step(&run->show, r, seconds_left(run));
+    if (!isfinite(r->val_loss)) of_step.val_accuracy = of_step.val_margin = NAN;
+    write_log(run, r, pairs);
+    tg_trainshow_step(&run->show, r, pairs, seconds_left(run));
     const bool sample_due =
         run->sample_every > 0 && (r->step % run->sample_every == 0 || r->step == run->steps);
     if (sample_due && (json || !run->quiet)) sample(run, json ? &text : NULL);
     if (json) {
         tg_jout j = tg_jout_to(stdout);
-        tg_trainlog_open_step(&j, r);
+        tg_trainlog_open_step(&j, r, pairs);
         if (sample_due) tg_jout_text(&j, "sample", text.bytes ? text.bytes : "");
         tg_jout_close(&j);
         tg_jout_line(&j);
@@ -231,7 +235,8 @@ static void print_resume(const tg_trainrun *run, const char *file, int64_t steps
     for (int i = 0; i < 2; i++)
         for (size_t k = 0; k < texts[i]->n; k++) {
             const char *text = texts[i]->item[k];
-            fprintf(f, " --%sdata %s", i ? "val-" : "", tg_fmt_shell(shown, sizeof shown, text));
+            const char *option = i ? "val-data" : run->of_pairs ? "pairs" : "data";
+            fprintf(f, " --%s %s", option, tg_fmt_shell(shown, sizeof shown, text));
             standard = standard || strcmp(text, "-") == 0;
         }
     if (run->mix) fprintf(f, " --mix %s", tg_fmt_shell(shown, sizeof shown, run->mix));
@@ -380,7 +385,11 @@ static void print_summary(const tg_trainrun *run, bool early) {
     const double of_tokens = val ? run->show.val_bits_per_byte : run->last.bits_per_byte;
     const double of_bytes = (val ? run->show.val : run->last.loss) / TG_LN2;
     const bool writes = tg_model_can(tg_trainer_model(run->trainer), TG_CAN_WRITE);
-    if (writes)
+    if (run->of_pairs)
+        fprintf(f, "\n  that is    %.0f%% of pairs as preferred, a margin of %.3f\n",
+                100 * (val ? run->show.pairs.val_accuracy : run->show.pairs.accuracy),
+                val ? run->show.pairs.val_margin : run->show.pairs.margin);
+    else if (writes)
         fprintf(f, "\n  that is    %.2f bits a byte; a blind guess takes 8\n",
                 isfinite(of_tokens) ? of_tokens : of_bytes);
     else

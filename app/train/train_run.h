@@ -16,6 +16,7 @@ typedef struct tg_trainrun {
     tg_app *app;
     tg_trainer *trainer;
     const tg_args_list *data, *val_data; /* the text, for the commands that are suggested */
+    bool of_pairs;                       /* data is pairs */
     const char *mix;                     /* weights of data; NULL: none */
     const char *from; /* path that the model or run was opened by; NULL: a fresh model */
     const char *out;  /* NULL: nothing is saved */

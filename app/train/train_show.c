@@ -19,7 +19,20 @@ enum { CELL_BYTES = TG_FMT_BYTES };
 /* ---------------------------------------------------------------------------------------- table */
 
 /* From left to right: the index of columns[] and of a row's cells. */
-typedef enum column { STEP, LOSS, BITS, PPL, VAL, SPEED, PEAK, MEMORY, LEFT_, COLUMNS } column;
+typedef enum column {
+    STEP,
+    LOSS,
+    BITS,
+    PPL,
+    ACCURACY,
+    MARGIN,
+    VAL,
+    SPEED,
+    PEAK,
+    MEMORY,
+    LEFT_,
+    COLUMNS
+} column;
 
 /* keep: columns of a low number stay longest when the window is narrow; equal ones go together. A
  * width holds a blank and the widest value that number() and tg_fmt_ make, so columns never
@@ -28,16 +41,24 @@ static const struct {
     const char *name;
     int width, keep;
 } columns[COLUMNS] = {
-    [STEP] = { "step", 9, 0 }, [LOSS] = { "loss", 8, 0 },      [BITS] = { "bits/byte", 11, 5 },
-    [PPL] = { "ppl", 8, 6 },   [VAL] = { "val", 8, 1 },        [SPEED] = { "tok/s", 9, 3 },
-    [PEAK] = { "peak", 7, 7 }, [MEMORY] = { "memory", 10, 8 }, [LEFT_] = { "left", 9, 2 },
+    [STEP] = { "step", 9, 0 },       [LOSS] = { "loss", 8, 0 },
+    [BITS] = { "bits/byte", 11, 5 }, [PPL] = { "ppl", 8, 6 },
+    [VAL] = { "val", 8, 1 },         [SPEED] = { "tok/s", 9, 3 },
+    [PEAK] = { "peak", 7, 7 },       [MEMORY] = { "memory", 10, 8 },
+    [LEFT_] = { "left", 9, 2 },      [ACCURACY] = { "accuracy", 10, 5 },
+    [MARGIN] = { "margin", 9, 6 },
 };
 
+static bool is_shown(const tg_trainshow *show, size_t i, int limit) {
+    const bool of_texts = i == BITS || i == PPL, of_pairs = i == ACCURACY || i == MARGIN;
+    return columns[i].keep <= limit && !(show->of_pairs ? of_texts : of_pairs);
+}
+
 /* The number of columns' keep up to which they fit into width. */
-static int kept_up_to(int width) {
+static int kept_up_to(const tg_trainshow *show, int width) {
     for (int limit = 8; limit > 0; limit--) {
         int sum = 0;
-        for (size_t i = 0; i < COLUMNS; i++) sum += columns[i].keep <= limit ? columns[i].width : 0;
+        for (size_t i = 0; i < COLUMNS; i++) sum += is_shown(show, i, limit) ? columns[i].width : 0;
         if (sum <= width) return limit;
     }
     return 0;
@@ -47,11 +68,11 @@ static int kept_up_to(int width) {
  * the window stays free, as in tg_term_live. */
 static void print_header(tg_trainshow *show) {
     tg_term *out = &show->app->out;
-    const int limit = kept_up_to(tg_term_width(out) - 1);
+    const int limit = kept_up_to(show, tg_term_width(out) - 1);
     tg_term_clear(out);
     fputs(tg_term_style(out, TG_DIM), out->file);
     for (size_t i = 0; i < COLUMNS; i++) {
-        if (columns[i].keep <= limit) fprintf(out->file, "%*s", columns[i].width, columns[i].name);
+        if (is_shown(show, i, limit)) fprintf(out->file, "%*s", columns[i].width, columns[i].name);
     }
     fprintf(out->file, "%s\n", tg_term_style(out, TG_PLAIN));
     show->header_due = false;
@@ -85,6 +106,9 @@ static void make_row(const tg_trainshow *show, const tg_step_report *r, double s
     number(cells[LOSS], r->loss, 3);
     number(cells[BITS], loss_per_byte(r->loss, r->bits_per_byte) / TG_LN2, 2);
     number(cells[PPL], perplexity, perplexity < 99.95 ? 1 : 0);
+    number(cells[MARGIN], show->pairs.margin, 3);
+    number(cells[ACCURACY], 100 * show->pairs.accuracy, 0);
+    if (isfinite(show->pairs.accuracy)) strcat(cells[ACCURACY], "%");
     number(cells[VAL], show->val, 3);
     tg_fmt_short(cells[SPEED], r->tok_per_s);
     tg_fmt_percent(cells[PEAK], r->share_of_peak);
@@ -95,11 +119,11 @@ static void make_row(const tg_trainshow *show, const tg_step_report *r, double s
         snprintf(cells[MEMORY], CELL_BYTES, "-");
     }
     const tg_term *out = &show->app->out;
-    const int limit = kept_up_to(tg_term_width(out) - 1);
+    const int limit = kept_up_to(show, tg_term_width(out) - 1);
     size_t used = 0;
     row[0] = '\0';
     for (size_t i = 0; i < COLUMNS && used + 2 * CELL_BYTES < row_bytes; i++) {
-        if (columns[i].keep > limit) continue;
+        if (!is_shown(show, i, limit)) continue;
         const bool best = i == VAL && r->val_is_best;
         used += (size_t)snprintf(row + used, row_bytes - used, "%s%*s%s",
                                  best ? tg_term_style(out, TG_GREEN) : "", columns[i].width,
@@ -175,7 +199,10 @@ void tg_trainshow_init(tg_trainshow *show, tg_app *app, bool silent, int64_t ste
     }
 }
 
-void tg_trainshow_step(tg_trainshow *show, const tg_step_report *r, double seconds_left) {
+void tg_trainshow_step(tg_trainshow *show, const tg_step_report *r, const tg_preferences *pairs,
+                       double seconds_left) {
+    show->of_pairs = pairs != NULL;
+    if (pairs) show->pairs = *pairs;
     if (isfinite(r->val_loss)) {
         show->val = r->val_loss;
         show->val_bits_per_byte = r->val_bits_per_byte;
@@ -192,7 +219,7 @@ void tg_trainshow_step(tg_trainshow *show, const tg_step_report *r, double secon
         char text[192];
         snprintf(text, sizeof text, "update refused: %s is not finite", r->bad_tensor);
         remark(show, TG_RED, text, r->step);
-    } else {
+    } else if (!pairs) {
         tell_milestones(show, r);
     }
     if (!stays && (!out->tty || now - show->live_ms < live_every_ms)) return;

@@ -5,6 +5,9 @@
  *      step    loss  bits/byte      ppl     val    tok/s   peak   memory      left
  *       100   2.612       3.77     13.6   2.655    41.2k    38%   212 MB      0:34
  *
+ * Of pairs the share that is answered as preferred, and the margin, stand in place of what their
+ * loss is a byte.
+ *
  * On a terminal the newest row is rewritten in place several times a second, and one row in a while
  * stays; elsewhere only those that stay are printed. Columns that do not fit are left out, the
  * least useful ones first.
@@ -24,16 +27,19 @@ typedef struct tg_trainshow {
     double row_ms;            /* when a row last stayed */
     double val;               /* the last validation, NaN before the first */
     double val_bits_per_byte; /* of it, where tokens are not bytes */
-    double smooth;            /* running mean of the loss, NaN before the first step */
-    size_t milestone;         /* the next one to reach */
-    bool gap_told;            /* the hint about overfitting has been given */
+    bool of_pairs;
+    tg_preferences pairs; /* of the last step and validation, if so */
+    double smooth;        /* running mean of the loss, NaN before the first step */
+    size_t milestone;     /* the next one to reach */
+    bool gap_told;        /* the hint about overfitting has been given */
 } tg_trainshow;
 
 void tg_trainshow_init(tg_trainshow *show, tg_app *app, bool silent, int64_t steps,
                        int64_t eval_every);
 
-/* After every step; seconds_left is the caller's estimate. */
-void tg_trainshow_step(tg_trainshow *show, const tg_step_report *report, double seconds_left);
+/* After every step; pairs is NULL on texts, seconds_left is the caller's estimate. */
+void tg_trainshow_step(tg_trainshow *show, const tg_step_report *report,
+                       const tg_preferences *pairs, double seconds_left);
 
 /* A block of text that cannot be taken for the table: begin, text pieces, end. */
 typedef struct tg_sampleblock {

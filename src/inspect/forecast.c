@@ -135,6 +135,18 @@ static tg_status forecast_text(tg_forecast *f, const tg_model_config *c, tg_text
     return TG_OK;
 }
 
+/* A run on pairs asks the model of all rows before its first step, which is a forward pass, and
+ * keeps what it said: a float in memory, some twelve bytes of text in a save. */
+static void forecast_pairs(tg_forecast *f, const tg_text *text, const tg_train_options *o,
+                           const tg_trainer *t) {
+    const uint64_t rows = text ? text->n_pair_rows : 0;
+    const double steps = (double)rows / o->batch / o->accum;
+    f->memory_bytes += rows * sizeof(float);
+    f->save_bytes += rows * 12;
+    f->disk_bytes += 3 * rows * 12;
+    if (!t || t->step == 0) f->seconds += f->ms_per_step * steps / 3 / 1e3;
+}
+
 /* Four flat arrays: weights, gradients, both moments; one more beside an average. A save holds all
  * but the gradients (12 bytes a parameter, or 16) and its header. On disk there are at worst the
  * file, its .prev and a temporary one, and the same three of the best weights alone. */
@@ -159,6 +171,7 @@ static tg_status fill(tg_context *ctx, const tg_model_config *c, const tg_layout
     if (f->peak_gflops > 0)
         f->ms_per_step = f->flop_per_step / (f->peak_gflops * EXPECTED_SHARE) / 1e6;
     f->seconds = f->ms_per_step * (double)o->steps / 1e3;
+    forecast_pairs(f, text, o, t);
     return TG_OK;
 }
 
@@ -181,7 +194,7 @@ static tg_status forecast(tg_context *ctx, const tg_model_config *config, tg_tex
     tg_layout layout;
     tg_train_plans own = { .built = false };
     tg_status s = tg_layout_make(&ctx->err, &arena, config, &layout);
-    if (s == TG_OK && !t) s = tg_train_plans_build(ctx, &layout, &o, 0, &own);
+    if (s == TG_OK && !t) s = tg_train_plans_build(ctx, &layout, &o, text ? text->beta : 0, &own);
     if (s == TG_OK) s = fill(ctx, config, &layout, text, &o, t ? &t->plans : &own, t, out);
     if (s == TG_OK) {
         const bool of_bytes = t ? !t->windows.tok : config->vocab == 256 && !(text && text->tok);

@@ -504,7 +504,7 @@ static tg_status make_run(tg_train_opening *o, tg_context *ctx, tg_text *text, i
                        "none, have the contrary",
                        o->file->path);
     if (tg_train_pairs(text))
-        TG_TRY(tg_pairs_read_beta(&ctx->err, o->file->header, text));
+        TG_TRY(tg_pairs_read_beta(&ctx->err, o->file->header, &o->making.beta));
     TG_TRY(tg_train_making_go_on(&o->making, ctx, o->model, text, &o->options, deadline_ms,
                                  &o->trainer));
     hand_over(o);

@@ -34,8 +34,8 @@ typedef struct evaluator {
     tg_token_loss_fn told;
     void *told_user;
     const tg_trainer *pairs; /* of a trainer on pairs, whose losses these are; else NULL */
-    unsigned *generation; /* of the device that has what is on its way; NULL: a trainer's, whose
-                             caller begins anew */
+    unsigned *generation;    /* of the device that has what is on its way; NULL: a trainer's, whose
+                                caller begins anew */
 } evaluator;
 
 static evaluator of_trainer(tg_trainer *t) {

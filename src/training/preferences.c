@@ -40,7 +40,7 @@ double tg_pairs_logp(const tg_train_plans *p, size_t row, size_t T, size_t V) {
 /* By the same factor that the op has, a float. */
 double tg_pairs_margin(const tg_trainer *t, uint64_t row, double chosen, double rejected) {
     const float *reference = t->reference + row;
-    return (double)(float)t->text->beta *
+    return (double)(float)t->beta *
            ((chosen - (double)reference[0]) - (rejected - (double)reference[1]));
 }
 
@@ -101,7 +101,7 @@ void tg_pairs_put(const tg_trainer *t, tg_json_writer *w) {
     tg_json_key(w, "pairs");
     tg_json_begin_object(w);
     tg_json_key(w, "beta");
-    tg_json_put_double(w, t->text->beta);
+    tg_json_put_double(w, t->beta);
     tg_json_key(w, "reference");
     tg_json_begin_array(w);
     for (size_t i = 0; i < n; i++) tg_json_put_float(w, t->reference[i]);
@@ -111,17 +111,18 @@ void tg_pairs_put(const tg_trainer *t, tg_json_writer *w) {
 
 /* The plans are made with it, before the rest is read. A run without is another one, which the mark
  * of its text tells. */
-tg_status tg_pairs_read_beta(tg_ctx *err, const tg_json *header, tg_text *text) {
-    const tg_json *run = tg_json_get(header, "run"), *pairs = run ? tg_json_get(run, "pairs") : NULL;
+tg_status tg_pairs_read_beta(tg_ctx *err, const tg_json *header, double *out) {
+    const tg_json *run = tg_json_get(header, "run"),
+                  *pairs = run ? tg_json_get(run, "pairs") : NULL;
     const tg_json *beta;
     double x;
     if (!pairs) return TG_OK;
     TG_TRY(tg_json_want(err, pairs, "beta", TG_JSON_NUMBER, &beta));
     TG_TRY(tg_json_double(err, beta, &x));
     if (!(x > 0 && x <= 1000))
-        return tg_fail(err, TG_E_FORMAT, "run.pairs.beta: want more than 0 and at most 1000, have %g",
-                       x);
-    text->beta = x;
+        return tg_fail(err, TG_E_FORMAT,
+                       "run.pairs.beta: want more than 0 and at most 1000, have %g", x);
+    *out = x;
     return TG_OK;
 }
 

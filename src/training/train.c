@@ -125,9 +125,11 @@ static tg_status want_targets(const tg_trainer *t, const char *part, uint64_t fi
         text->rows_predict(text->rows_user, first, n, (size_t)t->o.row_tokens))
         return TG_OK;
     return tg_fail(&t->ctx->err, TG_E_DATA,
-                   "%s: the %s part has no answer that begins within the %d tokens of a row "
-                   "(row_tokens): want longer rows, or shorter conversations",
-                   text->name, part, (int)t->o.row_tokens);
+                   "%s: the %s part has %s within the %d tokens of a row (row_tokens): want longer "
+                   "rows, or shorter conversations",
+                   text->name, part,
+                   tg_train_pairs(text) ? "an answer that does not begin" : "no answer that begins",
+                   (int)t->o.row_tokens);
 }
 
 /* What is trained on is held against T here, and not at the first batch. A validation part that is
@@ -181,7 +183,10 @@ static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, t
                          const tg_train_options *o, double deadline_ms) {
     tg_trainer *t = m->trainer;
     switch (m->stage) {
-    case TG_MAKING_CHECKED: TG_TRY(make_checked(ctx, model, text, o, &m->trainer)); break;
+    case TG_MAKING_CHECKED:
+        TG_TRY(make_checked(ctx, model, text, o, &m->trainer));
+        m->trainer->beta = m->beta > 0 ? m->beta : text->beta;
+        break;
     case TG_MAKING_TEXT:
         if (t->text->n_bytes <= TG_TEXT_CRC_MAX)
             TG_TRY(tg_text_checking_go_on(&t->text_crc, t->text, deadline_ms));
@@ -191,7 +196,7 @@ static tg_status make_on(tg_train_making *m, tg_context *ctx, tg_model *model, t
         TG_TRY(check_windows(t));
         break;
     case TG_MAKING_PLANS:
-        TG_TRY(tg_train_plans_build(ctx, &model->layout, &t->o, text->beta, &t->plans));
+        TG_TRY(tg_train_plans_build(ctx, &model->layout, &t->o, t->beta, &t->plans));
         break;
     case TG_MAKING_MEMORY: TG_TRY(take_memory(t)); break;
     case TG_MAKING_CLEAR:

@@ -85,7 +85,7 @@ typedef struct tg_eval_state {
     double sum;            /* of the tokens' losses */
     uint64_t tokens;
     tg_run run;
-    uint64_t in_batch; /* windows in the batch that is being run; 0: none */
+    uint64_t in_batch;    /* windows in the batch that is being run; 0: none */
     double right, margin; /* of pairs, which `tokens` then counts: sums */
 } tg_eval_state;
 
@@ -183,6 +183,7 @@ struct tg_trainer {
     tg_rates rates; /* the caller's table, where there is no function; n 0: none */
     bool had_rate;  /* a step had a rate of the caller's, and no empty table came since */
 
+    double beta;       /* of pairs; else 0 */
     float *reference;  /* [text->n_pair_rows] log-probabilities of the model before step 1 */
     size_t n_referred; /* so many are known: all of them, from the first step on */
     tg_preferences preferences;
@@ -206,7 +207,7 @@ double tg_pairs_logp(const tg_train_plans *p, size_t row, size_t T, size_t V);
 double tg_pairs_margin(const tg_trainer *t, uint64_t row, double chosen, double rejected);
 /* Of the run in a header. */
 void tg_pairs_put(const tg_trainer *t, tg_json_writer *w);
-tg_status tg_pairs_read_beta(tg_ctx *err, const tg_json *header, tg_text *text);
+tg_status tg_pairs_read_beta(tg_ctx *err, const tg_json *header, double *beta);
 tg_status tg_pairs_read(tg_trainer *t, const tg_json *run);
 
 /* "YYYY-MM-DD" of the conversations that a run's header tells of, as year, month and day; zeros
@@ -233,6 +234,7 @@ typedef struct tg_train_making {
         TG_MAKING_CLEAR
     } stage;
     size_t cleared; /* blocks */
+    double beta;    /* of a resumed run on pairs; 0: as its text has it */
     tg_trainer *trainer;
 } tg_train_making;
 tg_status tg_train_making_go_on(tg_train_making *m, tg_context *ctx, tg_model *model, tg_text *text,

@@ -136,9 +136,8 @@ static const tg_shader shaders[] = {
 
 TG_OP_DESC(preference) = {
     .name = "preference",
-    TG_DOC
-    "loss = scale * mean over pairs of -log(sigmoid(beta * (chosen - rejected))), each the "
-    "log-probability of an answer less the reference's",
+    TG_DOC "loss = scale * mean over pairs of -log(sigmoid(beta * (chosen - rejected))), each the "
+           "log-probability of an answer less the reference's",
     .in_names = { "logits", "targets", "reference" },
     .out_names = { "loss", "lse", "margin" },
     .n_in = 3,

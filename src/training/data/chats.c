@@ -176,9 +176,12 @@ static tg_status join_messages(chats *c, tg_arena *arena, const tg_json *prompt,
     const size_t before = prompt ? nodes_of(prompt) : 0, n = nodes_of(answer);
     tg_json *node = tg_arena_array(arena, 2 + before + n, sizeof *node);
     const tg_json **keyed = tg_arena_array(arena, 1, sizeof *keyed);
-    if (!node || !keyed) return tg_fail_memory(err_of(c), "messages", (2 + before + n) * sizeof *node);
+    if (!node || !keyed)
+        return tg_fail_memory(err_of(c), "messages", (2 + before + n) * sizeof *node);
     keyed[0] = node + 1;
-    node[0] = (tg_json) { .u.keyed = keyed, .document = answer->document, .count = 1, .type = TG_JSON_OBJECT };
+    node[0] = (tg_json) {
+        .u.keyed = keyed, .document = answer->document, .count = 1, .type = TG_JSON_OBJECT
+    };
     node[1] = *answer;
     node[1].key = "messages";
     node[1].key_length = 8;
@@ -186,7 +189,8 @@ static tg_status join_messages(chats *c, tg_arena *arena, const tg_json *prompt,
     if (before) memcpy(node + 2, prompt + 1, before * sizeof *node);
     if (n) memcpy(node + 2 + before, answer + 1, n * sizeof *node);
     tg_json *last = NULL;
-    for (uint32_t i = 0; prompt && i < prompt->count; i++) last = last ? last + last->skip : node + 2;
+    for (uint32_t i = 0; prompt && i < prompt->count; i++)
+        last = last ? last + last->skip : node + 2;
     if (last) last->skip = (uint32_t)(node + 2 + before - last);
     node[1].count += prompt ? prompt->count : 0;
     *out = node;
@@ -232,7 +236,8 @@ static tg_status read_pair(chats *c, tg_arena *arena, const tg_json *line) {
     if (!plain && prompt && tg_json_kind(prompt) == TG_JSON_STRING) prompt = NULL;
     if (!plain && prompt) TG_TRY(tg_json_want(err_of(c), line, "prompt", TG_JSON_ARRAY, &prompt));
     for (int i = 0; i < 2; i++) {
-        TG_TRY(tg_json_want(err_of(c), line, keys[i], plain ? TG_JSON_STRING : TG_JSON_ARRAY, &answer));
+        TG_TRY(tg_json_want(err_of(c), line, keys[i], plain ? TG_JSON_STRING : TG_JSON_ARRAY,
+                            &answer));
         TG_TRY(plain ? add_plain(c, prompt, answer) : add_messages(c, arena, prompt, answer));
     }
     c->row[c->n - 1].begins = false;
@@ -392,7 +397,9 @@ static void count(const chats *c, tg_chats_info *info) {
 /* What the rows follow from, besides the vocabulary, which is the run's own. Pairs are no
  * conversations. */
 static uint32_t mark_of(const chats *c) {
-    if (c->group == 2) return ~tg_crc32c((uint32_t)c->n_held * c->is_held, c->ids.id, c->ids.n * sizeof *c->ids.id);
+    if (c->group == 2)
+        return ~tg_crc32c((uint32_t)c->n_held * c->is_held, c->ids.id,
+                          c->ids.n * sizeof *c->ids.id);
     return tg_crc32c(c->is_held ? (uint32_t)c->n_held : 0, c->ids.id, c->ids.n * sizeof *c->ids.id);
 }
 
@@ -425,9 +432,8 @@ tg_status tg_chats_new(tg_context *ctx, const tg_tok *tok, const tg_chat_templat
         tg_text_delete(text);
         return tg_fail_memory(&ctx->err, "conversations", sizeof *c);
     }
-    *c = (chats) {
-        .text = text, .tok = tok, .chat = chat, .date = date, .group = beta > 0 ? 2 : 1
-    };
+    *c =
+        (chats) { .text = text, .tok = tok, .chat = chat, .date = date, .group = beta > 0 ? 2 : 1 };
     text->beta = beta;
     tg_ids_init(&c->ids, &ctx->err.mem);
     tg_ids_init(&c->asked, &ctx->err.mem);

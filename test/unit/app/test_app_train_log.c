@@ -26,7 +26,7 @@ static void write_steps(FILE *file, int64_t first, int64_t last) {
                                    .loss = 5.0 / (double)step,
                                    .val_loss = 1,
                                    .loss_hash = (uint64_t)step * 77 };
-        tg_trainlog_step(file, tg_trainlog_form(path), &r);
+        tg_trainlog_step(file, tg_trainlog_form(path), &r, NULL);
     }
 }
 
@@ -43,7 +43,7 @@ static tg_context *ctx;
 /* A log as the program opens, writes and closes it. */
 static void log_steps(int64_t done, int64_t first, int64_t last, const char *torn) {
     tg_outfile f;
-    assert_int_equal(tg_trainlog_begin(ctx, path, done, &f), TG_OK);
+    assert_int_equal(tg_trainlog_begin(ctx, path, done, false, &f), TG_OK);
     write_steps(f.file, first, last);
     fputs(torn, f.file);
     assert_int_equal(tg_outfile_commit(&f), TG_OK);
@@ -84,7 +84,7 @@ static void a_log_without_a_past(void **state) {
     read_log();
     assert_int_equal(strncmp(text, "{\"step\":11,", 11), 0);
     unlink(path);
-    assert_int_equal(tg_trainlog_begin(ctx, "no/such/folder/log", 0, &f), TG_E_IO);
+    assert_int_equal(tg_trainlog_begin(ctx, "no/such/folder/log", 0, false, &f), TG_E_IO);
     assert_non_null(strstr(tg_context_error(ctx), "No such file or directory"));
     tg_outfile_abort(&f);
 }
@@ -94,7 +94,7 @@ static void a_log_without_a_past(void **state) {
 static void a_log_grows_under_its_name(void **state) {
     (void)state;
     tg_outfile f;
-    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_OK);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, false, &f), TG_OK);
     write_steps(f.file, 1, 2);
     read_log();
     assert_non_null(strstr(text, "\n{\"step\":2,"));
@@ -106,7 +106,7 @@ static void a_log_grows_under_its_name(void **state) {
     FILE *notes = fopen(path, "wb");
     fputs("notes\n", notes);
     fclose(notes);
-    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_E_ARG);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, false, &f), TG_E_ARG);
     tg_outfile_abort(&f);
     read_log();
     assert_string_equal(text, "notes\n");
@@ -119,7 +119,7 @@ static void lines(void **state) {
     const tg_step_report bad = { .step = 3, .loss = 0, .skipped = true, .bad_tensor = "w\"1" };
     FILE *file = fmemopen(text, sizeof text, "w");
     tg_jout j = tg_jout_to(file);
-    tg_trainlog_open_step(&j, &bad);
+    tg_trainlog_open_step(&j, &bad, NULL);
     tg_jout_close(&j);
     tg_jout_line(&j);
     fclose(file);
@@ -145,15 +145,15 @@ static void rows_of_csv(void **state) {
     path = "test_app_train_log.csv";
     previous = "test_app_train_log.csv.prev";
     tg_outfile f;
-    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_OK);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, false, &f), TG_OK);
     const tg_step_report plain = {
         .step = 1, .loss = 0.1, .val_loss = NAN, .lr = 3e-4, .ms = 1.23456, .loss_hash = 255
     };
     const tg_step_report bad = {
         .step = 2, .loss = INFINITY, .val_loss = 2, .skipped = true, .bad_tensor = "w\"1"
     };
-    tg_trainlog_step(f.file, TG_LOG_CSV, &plain);
-    tg_trainlog_step(f.file, TG_LOG_CSV, &bad);
+    tg_trainlog_step(f.file, TG_LOG_CSV, &plain, NULL);
+    tg_trainlog_step(f.file, TG_LOG_CSV, &bad, NULL);
     assert_int_equal(tg_outfile_commit(&f), TG_OK);
     read_log();
     assert_memory_equal(text, csv_header, sizeof csv_header - 1);
@@ -175,7 +175,7 @@ static void rows_of_csv(void **state) {
     FILE *older = fopen(path, "wb");
     fputs("step,loss,val,\n1,2,3,\n", older);
     fclose(older);
-    assert_int_not_equal(tg_trainlog_begin(ctx, path, 1, &f), TG_OK);
+    assert_int_not_equal(tg_trainlog_begin(ctx, path, 1, false, &f), TG_OK);
     assert_non_null(strstr(tg_context_error(ctx), path));
     tg_outfile_abort(&f);
     read_log();
@@ -308,13 +308,13 @@ static void events_of_tensorboard(void **state) {
     torn_events(12, "something else that is no record");
     tg_outfile f;
     event e;
-    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_OK);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, false, &f), TG_OK);
     assert_int_equal(access("events.out.tfevents.1.lock", F_OK), -1); /* which would be a log */
     assert_int_equal(access("events.out.tfevent.1.lock", F_OK), 0);
     const tg_step_report bad = {
         .step = INT64_C(1) << 40, .loss = NAN, .val_loss = NAN, .lr = 0.5, .skipped = true
     };
-    tg_trainlog_step(f.file, TG_LOG_EVENTS, &bad);
+    tg_trainlog_step(f.file, TG_LOG_EVENTS, &bad, NULL);
     assert_int_equal(tg_outfile_commit(&f), TG_OK);
     read_log();
     assert_int_equal(read_event(read_event(0, &e), &e), n_text);
@@ -325,7 +325,7 @@ static void events_of_tensorboard(void **state) {
     text[34] = 'T';
     fwrite(text, 1, n_text, other);
     fclose(other);
-    assert_int_equal(tg_trainlog_begin(ctx, path, 0, &f), TG_E_ARG);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, false, &f), TG_E_ARG);
     assert_non_null(strstr(tg_context_error(ctx), "TensorBoard"));
     tg_outfile_abort(&f);
     unlink(path);
