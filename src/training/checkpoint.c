@@ -407,7 +407,7 @@ static tg_status check_same_text(tg_trainer *t, const tg_file *f) {
     if (t->text->train_row && bytes == 0 && mark != t->text_mark)
         return tg_fail(err, TG_E_DATA,
                        "%s: the run was trained on other rows: want the mark %08" PRIx64
-                       ", have %08x: conversations and what writes them, their template, "
+                       ", have %08x: conversations or pairs, and what writes them, their template, "
                        "vocabulary and date, have to be the same (to train on, use the file as a "
                        "model: --from)",
                        f->path, mark, t->text_mark);

@@ -12,10 +12,6 @@
 
 tg_status tg_pairs_begin(tg_trainer *t) {
     tg_ctx *err = &t->ctx->err;
-    if (t->o.batch % 2)
-        return tg_fail(err, TG_E_ARG,
-                       "training: batch: want an even number of rows, two for each pair, have %d",
-                       (int)t->o.batch);
     const size_t bytes = t->text->n_pair_rows * sizeof *t->reference;
     t->preferences = (tg_preferences) { TG_NAN, TG_NAN, TG_NAN, TG_NAN };
     t->reference = tg_alloc(&err->mem, bytes);

@@ -194,7 +194,7 @@ struct tg_trainer {
  * log-probabilities are found by the eval plan, and saved with the run. Native builds alone.
  */
 static inline bool tg_train_pairs(const tg_text *text) { return TG_NATIVE_PARTS && text->beta > 0; }
-/* E_ARG: an odd batch. Then the memory, which free gives back. */
+/* The memory, which free gives back. */
 tg_status tg_pairs_begin(tg_trainer *t);
 void tg_pairs_free(tg_trainer *t);
 /* TG_PENDING until all are known; then nothing is left to do. */

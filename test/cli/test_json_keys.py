@@ -79,7 +79,10 @@ def keys_of_runs():
                   env={"TG_TEST_NAN": "grad.ln_final.bias@1"})
     tuned = asked("train", "--data", text_file(), "--from", TUNED, "--steps", "2",
                   "--row-tokens", "16", "--eval-windows", "2", *SILENT, "--no-save")
-    compared("train", first, resumed, skipped, tuned)
+    lm = os.path.join(TOP, "test", "golden", "lm")
+    pairs = asked("train", "--pairs", os.path.join(lm, "pairs_lfm2.jsonl"), "--from", os.path.join(lm, "tune_lfm2.zip"),
+                  "--steps", "1", "--batch", "2", "--row-tokens", "32", "--no-save")
+    compared("train", first, resumed, skipped, tuned, pairs)
     compared("train --sweep", a_run("--steps", "2", "--sweep", "lr=1e-3,1e-2"))
     write("t.txt", b"Once upon a time there was a fox. " * 40)
     compared("sample", asked("sample", "a.tinygpt", "--prompt", "abc", "--tokens", "3"),

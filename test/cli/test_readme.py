@@ -86,6 +86,8 @@ def prepare():
     with open("chats.jsonl", "w", encoding="utf-8") as f:
         f.writelines('{"messages":[{"role":"user","content":"Say %d."},{"role":"assistant","content":"%d"}]}\n' % (i, i)
                      for i in range(20))
+    with open("pairs.jsonl", "w", encoding="utf-8") as f:
+        f.writelines('{"prompt":"Say %d: ","chosen":"%d","rejected":"no"}\n' % (i, i) for i in range(20))
     with open("questions.tsv", "w", encoding="utf-8") as f:
         f.write("The sky is\tblue\tmade of cheese\nTwo and two are\tfour\n")
     with open("arc.jsonl", "w", encoding="utf-8") as f:

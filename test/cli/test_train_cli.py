@@ -653,6 +653,67 @@ def conversations():
     expect(tinygpt("train", "--data", text_file(), "--template", "chatml"), 2, "a template for a text", err="jsonl")
 
 
+def pairs_of_answers():
+    """train --pairs: PyTorch's losses for messages and texts, a run that goes on, and what is broken told by its line."""
+    lm = os.path.join(TOP, "test", "golden", "lm")
+    for family in ("phi3", "lfm2"):
+        name, model = f"pairs_{family}.jsonl", os.path.join(lm, f"tune_{family}.zip")
+        write(name, read(os.path.join(lm, name)))
+        want = [float(line) for line in read(os.path.join(lm, f"pairs_{family}.txt")).split()]
+        to = ("train", "--pairs", name, "--batch", "4", "--lr", "1e-3", "--val", "0.25", "--json")
+        r = tinygpt(*to, "--from", model, "--steps", "10", "--threads", "1", "--out", f"{family}.tinygpt", "--log", f"{family}.csv")
+        expect(r, 0, f"pairs of {family}")
+        rows = r.json_lines()[:-1]
+        check(all(abs(row["loss"] / loss - 1) < 1e-5 for row, loss in zip(rows, want)), "are PyTorch's", str(rows))
+        last = [rows[-1][key] for key in ("val", "val_accuracy", "val_margin")]
+        check(all(abs(a / b - 1) < 1e-5 for a, b in zip(last, want[10:])), "and what validates", str(last))
+        equal([row["val_margin"] for row in rows[:-1]], [None] * 9, "once")
+        expect(tinygpt(*to, "--from", model, "--steps", "4", "--threads", "2", "--out", f"half-{family}.tinygpt", "--log", f"half-{family}.csv"), 0, "a part")
+        rest = tinygpt("train", "--pairs", name, "--resume", f"half-{family}.tinygpt", "--steps", "10", "--json", "--log", f"half-{family}.csv")
+        expect(rest, 0, "the rest")
+        equal(rest.json_lines()[-2]["hash"], rows[-1]["hash"], "is the same run")
+        loss_of = [[line.split(",")[:2] for line in read(f"{log}{family}.csv").decode().splitlines()] for log in ("", "half-")]
+        equal(loss_of[0], loss_of[1], "and the same log")
+    check(b",mfu,accuracy,margin,val_accuracy,val_margin,hash," in read("lfm2.csv"), "which has margins", read("lfm2.csv").decode())
+    shown = tinygpt(*to[:-1], "--from", model, "--steps", "3", "--out", "s.tinygpt", "--sample-every", "0")
+    expect(shown, 0, "for people", out=("16 pairs,", "loss  accuracy   margin     val", "100% of pairs as preferred, a margin of 0",
+                                        r"train --pairs pairs_lfm2\.jsonl --resume s\.tinygpt --steps 6"))
+    check("bits" not in shown.text and "conversations" not in shown.text, "no word of bits a byte", shown.text)
+    far = tinygpt(*to, "--from", model, "--steps", "10", "--no-save", "--dpo-beta", "1").json_lines()
+    check(far[-2]["margin"] > 2 * rows[-1]["margin"], "beta weighs", str(far[-2]))
+    accum = tinygpt("train", "--pairs", name, "--from", model, "--val", "0.25", "--steps", "1", "--no-save", "--batch", "2",
+                    "--accum", "2", "--json").json_lines()
+    check(abs(accum[0]["grad_norm"] / rows[0]["grad_norm"] - 1) < 1e-4, "micro-steps add up", str(accum[0]))
+    pairs_refused(model, to)
+
+
+def pairs_refused(model, to):
+    """What is no pair, or none that can be trained on, is told at once, and nothing is written."""
+    good = read("pairs_lfm2.jsonl")
+    for line, says in ((b'{"prompt":"a","chosen":"b"}', "rejected"), (b'{"prompt":"a","chosen', "line 17"), (b"3", "an object")):
+        write("bad.jsonl", good + line + b"\n" + good)
+        expect(tinygpt("train", "--pairs", "bad.jsonl", "--from", model, "--out", "bad.tinygpt"), 2, says, err=(r"bad\.jsonl: line 17: ", says))
+    write("empty.jsonl", b"")
+    expect(tinygpt("train", "--pairs", "empty.jsonl", "--from", model), 2, "an empty file", err="want a pair to train on, have none")
+    write("talk.jsonl", b'{"chosen":[{"role":"user","content":"a"}],"rejected":[]}\n')
+    expect(tinygpt("train", "--pairs", "talk.jsonl", "--from", model), 2, "messages without a template", err=("template", "talk.jsonl: line 1"))
+    run = (*to, "--from", model, "--steps", "2", "--no-save")
+    expect(tinygpt(*to[:3], "--from", model, "--batch", "3", "--no-save"), 2, "an odd batch", err="an even number of rows")
+    expect(tinygpt(*run, "--row-tokens", "4"), 2, "pairs that are too long", err="an answer that does not begin within the 4 tokens")
+    write("same.jsonl", b'{"prompt":"a","chosen":"b","rejected":"b"}\n' * 4)
+    same = tinygpt("train", "--pairs", "same.jsonl", "--from", model, "--batch", "2", "--steps", "2", "--no-save", "--json")
+    expect(same, 0, "answers that are equal")
+    row = same.json_lines()[1]
+    check(abs(row["loss"] - math.log(2)) < 1e-6 and row["accuracy"] == 0 == row["margin"], "teach nothing", str(row))
+    expect(tinygpt("train", "--pairs", "same.jsonl"), 2, "no model", err="--from MODEL")
+    expect(tinygpt("train", "--pairs", text_file(), "--from", model), 2, "a text", err="--pairs wants FILE.jsonl")
+    expect(tinygpt("train", "--pairs", "same.jsonl", "--data", text_file(), "--from", model), 2, "a text, too", err="have both")
+    expect(tinygpt("train", "--data", text_file(), "--dpo-beta", "1"), 2, "beta of a text", err="wants --pairs")
+    expect(tinygpt(*to, "--resume", "lfm2.tinygpt", "--steps", "12", "--dpo-beta", "1"), 2, "another beta", err="cannot be changed")
+    expect(tinygpt("train", "--pairs", "same.jsonl", "--resume", "lfm2.tinygpt", "--steps", "12"), 2, "other pairs", err="trained on other rows")
+    check(not os.path.exists("bad.tinygpt"), "nothing is written")
+
+
 def sweeps():
     """train --sweep: each run is the one that the option alone would make, and nothing is written."""
     to = ("train", "--data", text_file(), *TINY, "--steps", "6", "--eval-every", "3", "--sample-every", "0")
@@ -846,5 +907,5 @@ def rates_by_a_table():
 main(first_run, forecast_first, file_names, learning_rates, resume_is_the_run, resume_after_ctrl_c,
      resume_long_history, resume_refuses, resume_across_classes, fine_tune, early_stop,
      threads_change_nothing, isas_agree, sampling, prompts, characters_are_whole, conversions,
-     conversations, sweeps, evaluations, mixes, averages,
+     conversations, pairs_of_answers, sweeps, evaluations, mixes, averages,
      rates_by_a_table, options_of_nothing, verify_names_the_difference, help_and_version)

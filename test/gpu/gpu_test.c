@@ -18,6 +18,7 @@
 #include "base/math.h"
 #include "base/time.h"
 #include "engine/session.h"
+#include "load/vocabulary.h"
 
 /* Widths, heads and a context that are no multiple of a tile; and another model, a smaller one. */
 static const tg_model_config odd = { 2, 40, 5, 24, 256, 160 };
@@ -153,6 +154,46 @@ static void same_losses_of_another_family(void **state) {
     const tg_model_config c = { 1, 24, 4, 16, 256, 0, "qwen3", .kv_heads = 2, .head_size = 6 };
     train_both(&c, options(3, 3));
     assert_null(strstr(tg_context_banner(common_gpu()), "rope"));
+}
+
+/* Of pairs, whose first margins are 0 on some models, which is no result of a GPU that is broken.
+ * The margins are those of the step that is told, though the next one could be on its way. */
+static void same_losses_on_pairs(void **state) {
+    (void)state;
+    static const char lines[] =
+        "{\"prompt\":\"Say 1: \",\"chosen\":\"It is 1.\",\"rejected\":\"No\"}\n"
+        "{\"prompt\":\"Say 2: \",\"chosen\":\"2\",\"rejected\":\"Why? No\"}\n"
+        "{\"prompt\":\"a\",\"chosen\":\"3\",\"rejected\":\"3\"}\n";
+    const tg_model_config c = { 1, 24, 4, 32, 256, 0, "qwen3", .kv_heads = 2, .head_size = 6 };
+    tg_train_options o = options(is_slow ? 2 : 5, 4);
+    o.val_fraction = 0.34;
+    o.lr = 1e-2;
+    run_of run[2];
+    for (int k = 0; k < 2; k++) {
+        tg_tokenizer *bytes;
+        tg_text *text;
+        tg_context *ctx = k ? common_gpu() : open_context(1, NULL, NULL);
+        OK(ctx, tg_vocabulary_bytes(ctx, &bytes));
+        OK(ctx,
+           tg_text_of_pairs(ctx, bytes, NULL, "pairs", lines, strlen(lines), 0, 0.5, NULL, &text));
+        tg_tokenizer_free(bytes);
+        run[k] = start_run_on(ctx, text, &c, &o);
+    }
+    for (int64_t i = 0; i < o.steps; i++) {
+        tg_step_report report[2];
+        tg_preferences p[2];
+        for (int k = 0; k < 2; k++) {
+            OK(run[k].ctx, tg_trainer_step(run[k].trainer, &report[k]));
+            OK(run[k].ctx, tg_trainer_preferences(run[k].trainer, &p[k]));
+        }
+        if (!(apart(report[1].loss, report[0].loss) < 1e-5) ||
+            !(fabs(p[1].margin - p[0].margin) < 1e-5) ||
+            !(i == 0 || p[1].accuracy == p[0].accuracy))
+            fail_msg("step %d: want %.9g, %.9g, have %.9g, %.9g", (int)i, report[0].loss,
+                     p[0].margin, report[1].loss, p[1].margin);
+        if (i + 1 == o.steps) assert_true(fabs(p[1].val_margin - p[0].val_margin) < 1e-5);
+    }
+    for (int k = 0; k < 2; k++) leave_run(&run[k]);
 }
 
 /* Where the losses of the two runs part by more than parity allows; -1: nowhere. */
@@ -884,6 +925,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(same_losses),
         cmocka_unit_test(same_losses_of_odd_sizes),
         cmocka_unit_test(same_losses_of_another_family),
+        cmocka_unit_test(same_losses_on_pairs),
         cmocka_unit_test(mutants_are_noticed),
         cmocka_unit_test(overfits_a_batch),
         cmocka_unit_test(few_dispatches_a_layer),

@@ -161,6 +161,18 @@ static void rows_of_csv(void **state) {
                         "1,0.1,,0.0003,0,1.235,0.0,0.0000,00000000000000ff,,\n"
                         "2,,2,0,0,0.000,0.0,0.0000,0000000000000000,true,\"w\"\"1\"\n");
     unlink(path);
+    const tg_preferences pairs = { 0.5, -0.25, NAN, 3 };
+    assert_int_equal(tg_trainlog_begin(ctx, path, 0, true, &f), TG_OK);
+    tg_trainlog_step(f.file, TG_LOG_CSV, &plain, &pairs);
+    assert_int_equal(tg_outfile_commit(&f), TG_OK);
+    assert_int_equal(tg_trainlog_begin(ctx, path, 1, true, &f), TG_OK);
+    assert_int_equal(tg_outfile_commit(&f), TG_OK);
+    read_log();
+    assert_non_null(strstr(text, ",0.0000,0.5,-0.25,,3,00000000000000ff,,\n"));
+    assert_int_equal(tg_trainlog_begin(ctx, path, 1, false, &f), TG_E_ARG); /* of a run on a text */
+    tg_outfile_abort(&f);
+    unlink(path);
+    unlink(previous);
     broken_run(12, 12, "");
     broken_run(12, 10, "");
     broken_run(12, 12, "13,0.3");

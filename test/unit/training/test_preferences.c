@@ -180,6 +180,22 @@ static void micro_steps_are_their_mean(void **state) {
     assert_true(fabs(p[0].margin / p[1].margin - 1) < 1e-4);
 }
 
+/* Three of the four pairs that validate; margins of a model that has hardly moved are nearly 0, and
+ * those of rows that are no pair are not. */
+static void what_validates_is_whole_pairs(void **state) {
+    (void)state;
+    tg_train_options o = options(1);
+    tg_preferences p;
+    o.steps = 1;
+    o.lr = 1e-9;
+    o.eval_windows = 5;
+    run_of r = start_pairs("phi3", 1, &o);
+    steps_until(&r, 1);
+    OK(r.ctx, tg_trainer_preferences(r.trainer, &p));
+    assert_true(fabs(p.val_margin) < 1e-5);
+    end_run(&r);
+}
+
 /* There is nothing to learn from, and nothing to be divided by. */
 static void equal_answers_have_no_margin(void **state) {
     (void)state;
@@ -321,6 +337,7 @@ int main(void) {
         cmocka_unit_test(answers_alone_are_predicted_and_stay_together),
         cmocka_unit_test(a_run_goes_on_to_the_same_bits),
         cmocka_unit_test(micro_steps_are_their_mean),
+        cmocka_unit_test(what_validates_is_whole_pairs),
         cmocka_unit_test(equal_answers_have_no_margin),
         cmocka_unit_test(what_cannot_be_trained_on_is_refused),
         cmocka_unit_test(broken_lines_are_named),
