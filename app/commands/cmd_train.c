@@ -284,11 +284,8 @@ static int take_pairs(const tg_args *args, values *v) {
                                     "to others), have both");
     if (!v->from && !v->resume)
         return tg_args_refuse(args, "--pairs wants a model to begin with: --from MODEL");
-    for (size_t i = 0; i < v->pairs.n; i++) {
-        const tg_args_list one = { .item = { v->pairs.item[i] }, .n = 1 };
-        if (!tg_trainchats_named(&one))
-            return tg_args_refuse(args, "--pairs wants FILE.jsonl, have %s", v->pairs.item[i]);
-    }
+    if (!tg_trainchats_named(&v->pairs))
+        return tg_args_refuse(args, "--pairs wants FILE.jsonl, have %s", v->pairs.item[0]);
     v->data = v->pairs;
     return TG_ARGS_GO_ON;
 }

@@ -19,20 +19,7 @@ enum { CELL_BYTES = TG_FMT_BYTES };
 /* ---------------------------------------------------------------------------------------- table */
 
 /* From left to right: the index of columns[] and of a row's cells. */
-typedef enum column {
-    STEP,
-    LOSS,
-    BITS,
-    PPL,
-    ACCURACY,
-    MARGIN,
-    VAL,
-    SPEED,
-    PEAK,
-    MEMORY,
-    LEFT_,
-    COLUMNS
-} column;
+enum { STEP, LOSS, BITS, PPL, RIGHT, MARGIN, VAL, SPEED, PEAK, MEMORY, LEFT_, COLUMNS };
 
 /* keep: columns of a low number stay longest when the window is narrow; equal ones go together. A
  * width holds a blank and the widest value that number() and tg_fmt_ make, so columns never
@@ -45,12 +32,12 @@ static const struct {
     [BITS] = { "bits/byte", 11, 5 }, [PPL] = { "ppl", 8, 6 },
     [VAL] = { "val", 8, 1 },         [SPEED] = { "tok/s", 9, 3 },
     [PEAK] = { "peak", 7, 7 },       [MEMORY] = { "memory", 10, 8 },
-    [LEFT_] = { "left", 9, 2 },      [ACCURACY] = { "accuracy", 10, 5 },
+    [LEFT_] = { "left", 9, 2 },      [RIGHT] = { "accuracy", 10, 5 },
     [MARGIN] = { "margin", 9, 6 },
 };
 
 static bool is_shown(const tg_trainshow *show, size_t i, int limit) {
-    const bool of_texts = i == BITS || i == PPL, of_pairs = i == ACCURACY || i == MARGIN;
+    const bool of_texts = i == BITS || i == PPL, of_pairs = i == RIGHT || i == MARGIN;
     return columns[i].keep <= limit && !(show->of_pairs ? of_texts : of_pairs);
 }
 
@@ -107,8 +94,8 @@ static void make_row(const tg_trainshow *show, const tg_step_report *r, double s
     number(cells[BITS], loss_per_byte(r->loss, r->bits_per_byte) / TG_LN2, 2);
     number(cells[PPL], perplexity, perplexity < 99.95 ? 1 : 0);
     number(cells[MARGIN], show->pairs.margin, 3);
-    number(cells[ACCURACY], 100 * show->pairs.accuracy, 0);
-    if (isfinite(show->pairs.accuracy)) strcat(cells[ACCURACY], "%");
+    number(cells[RIGHT], 100 * show->pairs.accuracy, 0);
+    if (isfinite(show->pairs.accuracy)) strcat(cells[RIGHT], "%");
     number(cells[VAL], show->val, 3);
     tg_fmt_short(cells[SPEED], r->tok_per_s);
     tg_fmt_percent(cells[PEAK], r->share_of_peak);
