@@ -313,6 +313,10 @@ static tg_status open_graphs(tg_context *ctx, tg_train_plans *p) {
 
 tg_status tg_train_plans_build(tg_context *ctx, const tg_layout *layout, const tg_train_options *o,
                                double beta, tg_train_plans *out) {
+    if (TG_NATIVE_PARTS && beta > 0 && tg_family_of(&layout->config)->encode)
+        return tg_fail(
+            &ctx->err, TG_E_UNSUPPORTED,
+            "training on pairs: want a model that writes text, have one that encodes it");
     if (TG_NATIVE_PARTS && beta > 0 && o->batch % 2)
         return tg_fail(&ctx->err, TG_E_ARG,
                        "training: batch: want an even number of rows, two for each pair, have %d",

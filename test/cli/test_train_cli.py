@@ -705,6 +705,8 @@ def pairs_refused(model, to):
     expect(same, 0, "answers that are equal")
     row = same.json_lines()[1]
     check(abs(row["loss"] - math.log(2)) < 1e-6 and row["accuracy"] == 0 == row["margin"], "teach nothing", str(row))
+    expect(tinygpt("train", "--pairs", "same.jsonl", "--from", os.path.join(TOP, "test", "golden", "lm", "bert.zip")), 2, "an encoder",
+           err="want a model that writes text")
     expect(tinygpt("train", "--pairs", "same.jsonl"), 2, "no model", err="--from MODEL")
     expect(tinygpt("train", "--pairs", text_file(), "--from", model), 2, "a text", err="--pairs wants FILE.jsonl")
     expect(tinygpt("train", "--pairs", "same.jsonl", "--data", text_file(), "--from", model), 2, "a text, too", err="have both")
