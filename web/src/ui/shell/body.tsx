@@ -27,6 +27,11 @@ export async function preloadViews(): Promise<void> {
   for (const load of Object.values(LOADERS)) await load().catch(() => {});
 }
 
+/** Fetches the script of one view, which is about to be shown. */
+export function preload(view: string): void {
+  LOADERS[view as ViewId]().catch(() => {});
+}
+
 type Loaded = { is: 'ready'; component: ComponentType } | { is: 'failed' } | { is: 'loading' };
 
 export function Body({ view }: { view: ViewId }) {
