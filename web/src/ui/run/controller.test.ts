@@ -449,6 +449,40 @@ describe('RunController', () => {
     expect(c.state.get().id).toBe('run2');
   });
 
+  it('a deletion of the open run is undone by no save, and its work is kept as a new run', async () => {
+    await c.start(settings(), TEXT);
+    await until(() => c.state.get().step >= 50);
+    await c.pause();
+    const { step } = c.state.get();
+    // A save that was begun before is written to nobody.
+    const saving = c.save();
+    expect(c.disown('another')).toBe(null);
+    expect(c.disown('run1')).not.toBe(null);
+    store.runs.clear();
+    await saving;
+    await c.save();
+    expect([...store.runs]).toEqual([]);
+    expect(c.unsavedMs).toBe(0);
+    expect(c.state.get()).toMatchObject({ id: 'run2', savedStep: null, keptSteps: [] });
+    await c.unpause();
+    await until(() => c.state.get().step > step);
+    await c.pause();
+    expect([...store.runs]).toEqual([['run2', { step: c.state.get().step, text: 7 }]]);
+  });
+
+  it('a deleted run that stays as it is goes with the next one, and Undo makes it itself again', async () => {
+    await c.start(settings(), TEXT);
+    await until(() => phase() === 'done');
+    const kept = c.state.get().keptSteps;
+    const takeBack = c.disown('run1');
+    takeBack?.();
+    expect(c.state.get()).toMatchObject({ id: 'run1', savedStep: 400, keptSteps: kept });
+    c.disown('run1');
+    store.runs.clear();
+    await c.leave();
+    expect([...store.runs]).toEqual([]);
+  });
+
   it('opens a run standing still, and judges one that is over', async () => {
     await c.start(settings({ steps: 1e6 }), TEXT);
     await until(() => c.state.get().step > 30);

@@ -197,6 +197,8 @@ export class RunController<M extends ModelPort, T extends TextPort> {
   #reference: Reference | null = null;
   /** Its id in the store, 0 while it is not there. */
   #textId = 0;
+  /** The step at which its save was deleted, while it is not saved anew. */
+  #disownedStep: number | null = null;
   #weights = new EarlierWeights('', null);
   /** The writing of weights, which nothing waits for but the end. */
   #keeping: Promise<void> = Promise.resolve();
@@ -233,7 +235,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     const { step, from, savedStep, phase, saveProblem, msPerStep } = this.#shown;
     if (!this.#trainer || phase === 'failed') return 0;
     if (!this.#storing || saveProblem !== '') return step > from ? Infinity : 0;
-    return step === savedStep ? 0 : (step - (savedStep ?? from)) * msPerStep;
+    return (step - (savedStep ?? this.#disownedStep ?? from)) * msPerStep || 0;
   }
 
   get busy(): boolean {
@@ -354,6 +356,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     });
     this.#source = text;
     this.#textId = text.kept ?? 0;
+    this.#disownedStep = null;
     this.#hash = '';
     this.#begun = this.#deps.now();
     this.#traps = 0;
@@ -498,8 +501,38 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     if (phase === 'idle') return;
     this.#abort?.abort();
     await this.#loop;
-    if (phase !== 'failed' && this.#shown.step !== this.#shown.savedStep) await this.save();
+    const safe = this.#shown.savedStep ?? this.#disownedStep;
+    if (phase !== 'failed' && this.#shown.step !== safe) await this.save();
     await this.forget();
+  }
+
+  /**
+   * The saved run of this id is being deleted. If it is the open one, that stays open and is nobody's:
+   * as it stands it is not saved again, which would undo the deletion, and when it goes on it is kept
+   * as a new run. Returns the call that takes this back; null if it is not open.
+   */
+  disown(id: string): (() => void) | null {
+    const { phase, step, savedStep, savedAt, keptSteps } = this.#shown;
+    if (id === '' || id !== this.#shown.id) return null;
+    if (phase === 'preparing') {
+      void this.forget();
+      return null;
+    }
+    const own = this.#deps.newId();
+    const [textId, weights] = [this.#textId, this.#weights];
+    // What belongs to the deleted run goes with it: its text, unless it is kept anew, and its weights.
+    this.#textId = 0;
+    this.#weights = new EarlierWeights(own, this.#storing ? this.#deps.store : null);
+    this.#disownedStep = step;
+    this.#patch({ id: own, savedStep: null, savedAt: null, keptSteps: [] }, true);
+    return () => {
+      // Another run may be open by now, or this one be kept as a new one.
+      if (this.#shown.id !== own || this.#shown.savedStep !== null) return;
+      this.#textId = textId;
+      this.#weights = weights;
+      this.#disownedStep = null;
+      this.#patch({ id, savedStep, savedAt, keptSteps }, true);
+    };
   }
 
   /** Puts the run away as it was last saved; one that is being made is not made. */
@@ -584,6 +617,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     this.#abort = new AbortController();
     this.#wentOn = this.#deps.now();
     this.#nextSave = this.#wentOn;
+    if (this.#source) void this.#keepText(this.#source);
     this.#patch({ phase: 'running', verdict: null, problem: '' }, true);
     this.#loop = this.#work(this.#abort.signal);
   }
@@ -757,6 +791,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
       this.lastSave = new Blob([run as Uint8Array<ArrayBuffer>]);
       const now = this.#deps.now();
       this.#nextSave = nextSave(this.#wentOn, now, now - began);
+      if (step === this.#disownedStep) return;
       if (this.#storing) {
         const { id } = this.#shown;
         const meta = this.#meta(step, settings, this.#source);

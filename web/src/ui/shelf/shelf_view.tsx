@@ -12,13 +12,12 @@ import { bytes, count, loss, readable, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
 import { openView } from '../state/route';
-import { fineTune, openRun, useRun } from '../state/run';
+import { deleteRun, fineTune, openRun, useRun } from '../state/run';
 import {
   compare,
   compared,
   copyRun,
   refreshShelf,
-  removeRun,
   rename,
   shelf,
   type ShelfRun,
@@ -170,7 +169,7 @@ function Item({ run }: { run: ShelfRun }) {
         <Button
           icon="trash"
           disabled={busy || phase === 'running'}
-          onClick={() => begin('Deleting it', (signal) => removeRun(run, signal))}
+          onClick={() => begin('Deleting it', (signal) => deleteRun(run, signal))}
         >
           Delete
         </Button>

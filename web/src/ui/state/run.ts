@@ -15,7 +15,7 @@ import { current } from './current';
 import { notify } from './notices';
 import { openView, settings, sizeChosen } from './route';
 import { keeping, kept, newId, openAgain, watchUnsaved, whenStore } from './keeping';
-import { readMeta, refreshShelf, type ShelfRun } from './shelf';
+import { readMeta, refreshShelf, removeRun, type ShelfRun } from './shelf';
 import { runText, settleText, textAnswered, textState } from './text';
 
 /** A run of an earlier visit that has not come to its end. */
@@ -197,6 +197,11 @@ export async function fineTune(run: ShelfRun, signal: AbortSignal): Promise<void
   if (!saved || signal.aborted) return;
   const base = new Blob([saved.run as Uint8Array<ArrayBuffer>]);
   await start(base, signal, { ...run.meta.settings, steps: settings.get().steps });
+}
+
+/** Takes a run from the shelf, with a way back; one that is open stays open. */
+export function deleteRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
+  return removeRun(run, signal, controller.disown(run.id));
 }
 
 /** The run's text: from the store, from the page, or made anew. */

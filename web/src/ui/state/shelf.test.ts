@@ -61,3 +61,13 @@ it('what is deleted can come back, and is back after a cancel, without a word', 
   expect(done).toEqual(['remove a', 'remove a', 'restore a']);
   expect(notices.get()).toEqual([]);
 });
+
+it('of a run that is open it says that it stays, and a way back makes it that run again', async () => {
+  const takeBack = vi.fn();
+  await removeRun(run, new AbortController().signal, takeBack);
+  expect(notices.get()[0]?.text).toMatch(/still open here: if it goes on, it is kept as a new model/);
+  expect(takeBack).not.toHaveBeenCalled();
+  notices.get()[0]?.action?.run();
+  await vi.waitFor(() => expect(takeBack).toHaveBeenCalledTimes(1));
+  expect(done).toEqual(['remove a', 'restore a']);
+});

@@ -131,19 +131,33 @@ export function copyRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
   return copying;
 }
 
-/** Takes a run from the shelf; until the page is closed it can come back. After a cancel it is there
- *  as before. */
-export function removeRun(run: ShelfRun, signal: AbortSignal): Promise<void> {
+/**
+ * Takes a run from the shelf; until the page is closed it can come back. After a cancel it is there
+ * as before. Of a run that is open, `takeBack` makes it that run again; null: it is not open.
+ */
+export function removeRun(
+  run: ShelfRun,
+  signal: AbortSignal,
+  takeBack: (() => void) | null = null,
+): Promise<void> {
+  const restore = async () => {
+    await kept.restoreRun(run.id);
+    takeBack?.();
+  };
   return changing(async () => {
-    await kept.removeRun(run.id);
+    await kept.removeRun(run.id).catch((e: unknown) => {
+      takeBack?.();
+      throw e;
+    });
     if (signal.aborted) {
-      await kept.restoreRun(run.id);
+      await restore();
       return;
     }
     compared.set(compared.get().filter((id) => id !== run.id));
-    notify('info', `“${run.name}” is deleted.`, {
+    const open = takeBack ? ' It is still open here: if it goes on, it is kept as a new model.' : '';
+    notify('info', `“${run.name}” is deleted.${open}`, {
       label: 'Undo',
-      run: () => void changing(() => kept.restoreRun(run.id)),
+      run: () => void changing(restore),
     });
   });
 }
