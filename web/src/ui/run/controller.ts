@@ -501,8 +501,7 @@ export class RunController<M extends ModelPort, T extends TextPort> {
     if (phase === 'idle') return;
     this.#abort?.abort();
     await this.#loop;
-    const safe = this.#shown.savedStep ?? this.#disownedStep;
-    if (phase !== 'failed' && this.#shown.step !== safe) await this.save();
+    if (phase !== 'failed' && this.#shown.step !== this.#shown.savedStep) await this.save();
     await this.forget();
   }
 
