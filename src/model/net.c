@@ -203,7 +203,9 @@ tg_value *tg_net_experts(tg_net *n, tg_value *x, int read, tg_value *stream, tg_
  * they were turned. */
 static int freq_table(const tg_net *n, const tg_value *qkv) {
     const tg_model_config *c = n->config;
-    const size_t most = n->cache ? n->cache->positions : qkv->type.dim[qkv->type.n_dims - 2];
+    /* A poison node, as of a graph for which there was no memory, has no dimensions. */
+    const size_t length = qkv->type.n_dims < 2 ? 0 : qkv->type.dim[qkv->type.n_dims - 2];
+    const size_t most = n->cache ? n->cache->positions : length;
     if (tg_config_longrope(c)) return most > (size_t)c->rope_original ? TG_FREQ_LONG : TG_FREQ_ALL;
     return tg_windowed(c, n->layer) && c->window_every > 0 ? TG_FREQ_WINDOW : TG_FREQ_ALL;
 }
