@@ -182,9 +182,7 @@ typedef struct tg_shader {
  */
 #define TG_MAX_GRID_PHASES 2
 typedef struct tg_grid_phase {
-    const char *call;  /* NULL: the phases end here */
-    const char *ahead; /* a function likewise, called before the workgroups meet in front of the
-                          phase: it asks for what no phase writes; NULL: nothing */
+    const char *call; /* NULL: the phases end here */
     const char *const *wgsl[5];
     uint8_t bind[TG_MAX_BIND]; /* as in tg_shader_pass */
     uint8_t states;            /* bit k: operand k is a state, where it is given; else it is none */
@@ -192,6 +190,8 @@ typedef struct tg_grid_phase {
     bool gives_row;            /* ... and so may output 0, which each then computes for itself */
     uint8_t reads_old; /* bit k: of operand k, a state, what this dispatch writes is not read */
     size_t (*row_floats)(const tg_args *a); /* of that memory, which it needs anyway; NULL: none */
+    bool (*rounds)(const tg_args *a); /* with lever int8_activations it needs a byte for each, apart
+                                         from that memory; NULL: never */
 } tg_grid_phase;
 
 typedef struct tg_grid {

@@ -327,11 +327,9 @@ static tg_gpu_dispatch *single_of(compiled *c) { return c->dispatches + c->first
 static tg_status bind_single(webgpu *w, const tg_plan *plan, compiled *c) {
     place_of_plan p = { w, plan };
     const tg_single_buffers b = { .call = w->call,
-                                  .scratch = w->scratch,
                                   .work = w->work[0],
                                   .dummies = w->dummies,
                                   .work_bytes = round_up(plan->workspace_bytes),
-                                  .scratch_bytes = c->scratch_bytes,
                                   .locate = locate_single,
                                   .user = &p };
     TG_TRY(tg_single_bind(&c->single, &w->single, w->ctx, w->gpu, plan, &b, single_of(c)));
@@ -461,7 +459,6 @@ static void choose_single(webgpu *w, const tg_plan *plan, compiled *c) {
         !tg_single_fits(&c->single, &w->single, w->ctx, tg_gpu_get_info(w->gpu), plan))
         return;
     for (size_t s = 0; s < c->single.n_steps; s++) c->first[s + 1] = c->first[0] + 1;
-    c->scratch_bytes = round_up(c->single.scratch_bytes);
 }
 
 /* Shaders of all steps, and how many dispatches they are; on_cpu where there is none for a step. */
@@ -663,7 +660,7 @@ static tg_status compile(webgpu *w, const tg_plan *plan, bool begun, bool reads,
     *out = c;
     if (c && reads) return TG_OK; /* who waits for a reading has what it needs */
     const bool again = c && c->settled && !begun && !(w->levers & TG_LEVER_BIT(static_bindings));
-    const bool others = c && !begun && c->single.groups != w->single.groups && c->single.on;
+    const bool others = c && !begun && c->single.of_rules != w->single.groups && c->single.on;
     if (c && (again || others || c->version != plan->version || c->memory != plan->memory))
         free_compiled(w, c);
     if (!c) TG_TRY(new_compiled(w, &c));
@@ -758,6 +755,11 @@ unsigned tg_webgpu_unit(const tg_backend *b, const tg_plan *plan, size_t step,
     members_args(plan, &c->units[step], args);
     *shader = c->units[step].shader;
     return c->units[step].n_members;
+}
+
+const tg_single *tg_webgpu_single_of(const tg_backend *b, const tg_plan *plan) {
+    const compiled *c = find_compiled(b, plan);
+    return c && c->single.on ? &c->single : NULL;
 }
 
 size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan) {
@@ -969,10 +971,9 @@ tg_status tg_webgpu_new(tg_ctx *ctx, tg_backend *cpu, uint32_t levers, tg_backen
     if (s == TG_OK)
         w->single =
             tg_single_rules_of(tg_gpu_get_info(w->gpu), levers & TG_LEVER_BIT(single_dispatch),
-                               w->shaders.levers & TG_LEVER_BIT(subgroups));
-    /* Phases of one dispatch are in floats, and so is then what drafts are verified by. */
-    w->shaders.levers &=
-        w->single.groups ? ~TG_LEVER_BIT(int8_activations) : ~TG_LEVER_BIT(single_dispatch);
+                               w->shaders.levers & TG_LEVER_BIT(subgroups),
+                               w->shaders.levers & TG_LEVER_BIT(int8_activations));
+    if (!w->single.groups) w->shaders.levers &= ~TG_LEVER_BIT(single_dispatch);
     w->levers = w->shaders.levers;
     w->base.levers_off = levers & ~w->levers & ~tg_gpu_left_to_cpu;
     if (w->base.levers_off & TG_LEVER_BIT(tuned_tiles)) {

@@ -27,6 +27,9 @@ unsigned tg_webgpu_unit(const tg_backend *b, const tg_plan *plan, size_t step,
 /* What goes for plans that are one dispatch. */
 tg_single_rules *tg_webgpu_single(tg_backend *b);
 
+/* Of a plan that has run as one dispatch; NULL: it has not. */
+const tg_single *tg_webgpu_single_of(const tg_backend *b, const tg_plan *plan);
+
 /* Of a plan that has run on the GPU; 0: it has not. */
 size_t tg_webgpu_dispatches(const tg_backend *b, const tg_plan *plan);
 

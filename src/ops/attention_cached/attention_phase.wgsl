@@ -21,38 +21,27 @@ fn PHASE_place(p: u32, table: u32, head: u32, position: u32) -> u32 {
     let pages = PHASE_operand(p, 3u);
     let heads = 2u * u32(PHASE_i(p, 1u));
     let rows = cache.rows / (cache.dim0 * heads);
-    let page = clamp_id(value_i32(pages, table + position / rows % pages.cols), cache.dim0);
-    return ((page * heads + head) * rows + position % rows) * (u32(PHASE_i(p, 2u)) / 4u);
+    let which = pages.at + table + position / rows % pages.cols;
+    if (which != page_at) {
+        page_now = clamp_id(bitcast<i32>(atomicLoad(&work[which])), cache.dim0);
+        page_at = which;
+    }
+    return ((page_now * heads + head) * rows + position % rows) * (u32(PHASE_i(p, 2u)) / 4u);
 }
 fn PHASE_table(p: u32) -> u32 {
     let pages = PHASE_operand(p, 3u);
-    return clamp_id(value_i32(PHASE_operand(p, 2u), 0u), pages.rows) * pages.cols;
+    return clamp_id(sequence_now, pages.rows) * pages.cols;
 }
 
-// A thread's columns of a key that earlier tokens have kept.
-fn PHASE_fetch_key(p: u32, table: u32, r: Reach, key_head: u32, key: u32, column: u32) -> KeyValue {
+// A thread's columns of a key that earlier tokens have kept; of another one where there is no such
+// key, or column.
+fn PHASE_fetch_key(p: u32, table: u32, key_head: u32, key: u32, column: u32) -> KeyValue {
     let cache = PHASE_operand(p, 1u);
-    var x = KeyValue();
-    if (key + 1u < r.end && key >= r.begin && column < u32(PHASE_i(p, 2u)) / 4u) {
-        let at = PHASE_place(p, table, key_head, key) + column;
-        let rows = cache.rows / (cache.dim0 * 2u * u32(PHASE_i(p, 1u)));
-        x.key = state_floats(cache, at);
-        x.value = state_floats(cache, at + u32(PHASE_i(p, 1u)) * rows * (u32(PHASE_i(p, 2u)) / 4u));
-    }
-    return x;
-}
-
-fn PHASE_attention_ahead(p: u32, group: u32, lane: u32) {
-    position_now = u32(value_i32(PHASE_operand(p, 2u), 1u));
-    let r = PHASE_reach(p, position_now);
-    let n_q = u32(PHASE_i(p, 0u));
-    let pack = pack_of(u32(PHASE_i(p, 2u)) / 4u);
-    if (group < n_q * r.parts) {
-        let key_head = group / r.parts / (n_q / u32(PHASE_i(p, 1u)));
-        let begin = 64u * (r.first + group % r.parts * r.tiles);
-        step_first = PHASE_fetch_key(p, PHASE_table(p), r, key_head, begin + lane / pack, lane % pack);
-    }
-    step_p = p;
+    let at = PHASE_place(p, table, key_head, min(key, max(position_now, 1u) - 1u)) +
+             min(column, u32(PHASE_i(p, 2u)) / 4u - 1u);
+    let rows = cache.rows / (cache.dim0 * 2u * u32(PHASE_i(p, 1u)));
+    return KeyValue(state_floats(cache, at),
+                    state_floats(cache, at + u32(PHASE_i(p, 1u)) * rows * (u32(PHASE_i(p, 2u)) / 4u)));
 }
 
 // What the squares of a head come to; 1 where it has no norm.
@@ -63,14 +52,27 @@ fn PHASE_head_scale(p: u32, which: u32) -> f32 {
     return 1.0 / sqrt(square / f32(4u * fours) + PHASE_f(p, 1u));
 }
 
-// What heads are turned by, once for all that a workgroup is at.
+// What heads are turned by, once for all that a workgroup is at; the table is the one of the layer
+// before, as a rule.
 fn PHASE_fill_beside(p: u32, lane: u32) {
     let size = u32(PHASE_i(p, 2u));
+    let table = PHASE_operand(p, 4u);
+    let turns = is_given(table) && table_at != table.at;
     for (var i = lane; i < size; i += THREADS) {
-        if (is_given(PHASE_operand(p, 4u))) { beside[i] = value_of(PHASE_operand(p, 4u), i); }
         if (is_given(PHASE_operand(p, 6u))) { beside[256u + i] = state(PHASE_operand(p, 6u), i); }
         if (is_given(PHASE_operand(p, 7u))) { beside[512u + i] = state(PHASE_operand(p, 7u), i); }
+        if (turns) { beside[i] = value_of(table, i); }
     }
+    if (turns) { table_at = table.at; }
+}
+
+fn PHASE_own_at(p: u32, head: u32, key_head: u32, i: u32) -> u32 {
+    let fours = u32(PHASE_i(p, 2u)) / 4u;
+    let n_q = u32(PHASE_i(p, 0u));
+    let n_kv = u32(PHASE_i(p, 1u));
+    let which = i / fours;
+    let of_keys = select(n_q + key_head, n_q + n_kv + key_head, which == 2u);
+    return select(of_keys, head, which == 0u) * fours + i % fours;
 }
 
 // The query and the own key of a head, from own into turned.
@@ -99,6 +101,7 @@ fn PHASE_turn(p: u32, lane: u32) {
 
 // Of a part: from all packs into scratch.
 fn PHASE_add_packs(p: u32, to: u32, lane: u32) {
+    let scratch = PHASE_operand(p, 5u);
     let size = u32(PHASE_i(p, 2u));
     let pack = pack_of(size / 4u);
     let packs = THREADS / pack;
@@ -109,15 +112,26 @@ fn PHASE_add_packs(p: u32, to: u32, lane: u32) {
     for (var c = lane; c < size; c += THREADS) {
         var o = 0.0;
         for (var i = 0u; i < packs; i++) { o = fma(parts[i * pack + c / 4u][c % 4u], sums[i], o); }
-        put_scratch(to + c, o);
+        put(scratch, to + c, o);
     }
     if (lane == 0u) {
         var sum = 0.0;
         for (var i = 0u; i < packs; i++) { sum = fma(pack_sums[i], sums[i], sum); }
-        put_scratch(to + size, top);
-        put_scratch(to + size + 1u, sum);
+        put(scratch, to + size, top);
+        put(scratch, to + size + 1u, sum);
     }
     workgroupBarrier();
+}
+
+// All layers of a plan read the same places.
+fn PHASE_position(p: u32, lane: u32) -> u32 {
+    let at = PHASE_operand(p, 2u);
+    if (position_at != at.at) {
+        sequence_now = value_i32(at, 0u);
+        position_now = u32(value_i32(at, 1u));
+        position_at = at.at;
+    }
+    return tell(lane, position_now);
 }
 
 fn PHASE_attention_parts(p: u32, group: u32, lane: u32) {
@@ -130,25 +144,24 @@ fn PHASE_attention_parts(p: u32, group: u32, lane: u32) {
     let pack = pack_of(fours);
     let packs = THREADS / pack;
     let column = lane % pack;
-    if (step_p != p) { position_now = u32(value_i32(PHASE_operand(p, 2u), 1u)); }
-    let r = PHASE_reach(p, tell(lane, position_now));
+    let r = PHASE_reach(p, PHASE_position(p, lane));
     let table = PHASE_table(p);
-    PHASE_fill_beside(p, lane);
     for (var unit = group; unit < n_q * r.parts; unit += groups()) {
         let head = unit / r.parts;
         let part = unit % r.parts;
         let key_head = head / (n_q / n_kv);
         let begin = 64u * (r.first + part * r.tiles);
         let end = min(r.end, begin + 64u * r.tiles);
+        // The keys of earlier tokens are there already.
+        var next = PHASE_fetch_key(p, table, key_head, begin + lane / pack, column);
+        let first_own = PHASE_own_at(p, head, key_head, min(lane, 3u * fours - 1u));
+        let asked = peek_four(qkv, first_own);
+        if (unit == group) { PHASE_fill_beside(p, lane); }
         for (var i = lane; i < 3u * fours; i += THREADS) {
-            let which = i / fours;
-            let from_head = select(select(n_q + key_head, n_q + n_kv + key_head, which == 2u), head,
-                                   which == 0u);
-            own[64u * which + i % fours] = value_four(qkv, from_head * fours + i % fours);
-        }
-        var next = step_first;
-        if (step_p != p || unit != group) {
-            next = PHASE_fetch_key(p, table, r, key_head, begin + lane / pack, column);
+            let at = PHASE_own_at(p, head, key_head, i);
+            var x = asked;
+            if (i != lane) { x = peek_four(qkv, at); }
+            own[64u * (i / fours) + i % fours] = sure_four(qkv, at, x);
         }
         workgroupBarrier();
         PHASE_turn(p, lane);
@@ -169,12 +182,13 @@ fn PHASE_attention_parts(p: u32, group: u32, lane: u32) {
             var now = next;
             let key = keys + lane / pack;
             if (keys + packs < end) {
-                next = PHASE_fetch_key(p, table, r, key_head, key + packs, column);
+                next = PHASE_fetch_key(p, table, key_head, key + packs, column);
             }
             if (key + 1u == r.end && column < fours) {
                 now = KeyValue(turned_four(1u, column), own[128u + column]);
             }
-            var score = pack_sum(lane, dot(query, now.key), pack) * PHASE_f(p, 0u);
+            let product = select(0.0, dot(query, now.key), column < fours);
+            var score = pack_sum(lane, product, pack) * PHASE_f(p, 0u);
             if (PHASE_f(p, 2u) > 0.0) { score = soft_cap(score, PHASE_f(p, 2u)); }
             if (key >= end || key < r.begin) { score = LOWEST_SCORE; }
             let higher = max(top, score);
@@ -182,6 +196,7 @@ fn PHASE_attention_parts(p: u32, group: u32, lane: u32) {
             let weight = select(exp1(score - higher), 0.0, score == LOWEST_SCORE);
             top = higher;
             sum = fma(sum, fade, weight);
+            if (weight == 0.0) { now.value = vec4<f32>(); } // what is there may be no number
             o = fma(vec4<f32>(weight), now.value, o * fade);
         }
         parts[lane] = o;
@@ -194,31 +209,45 @@ fn PHASE_attention_parts(p: u32, group: u32, lane: u32) {
     }
 }
 
-// Four columns of a part; nothing behind the last one.
-fn PHASE_part_at(p: u32, base: u32, column: u32, s: u32, n: u32) -> Part {
+// Four columns of part s of n, from `base` on; the last one again behind it, whose weight is 0.
+fn PHASE_ask_part(p: u32, base: u32, column: u32, s: u32, n: u32) -> Seen {
+    let scratch = PHASE_operand(p, 2u);
+    let size = u32(PHASE_i(p, 2u));
+    let at = base + min(s, n - 1u) * (size + 2u);
+    return Seen(vec2<u32>(peek(scratch, at + size), peek(scratch, at + size + 1u)),
+                vec4<u32>(peek(scratch, at + column), peek(scratch, at + column + 1u),
+                          peek(scratch, at + column + 2u), peek(scratch, at + column + 3u)));
+}
+fn PHASE_part_at(p: u32, base: u32, column: u32, s: u32, n: u32, x: Seen) -> Part {
     if (s >= n) { return Part(LOWEST_SCORE, 0.0, vec4<f32>()); }
+    let scratch = PHASE_operand(p, 2u);
     let size = u32(PHASE_i(p, 2u));
     let at = base + s * (size + 2u);
-    return Part(scratch_float(at + size), scratch_float(at + size + 1u),
-                vec4<f32>(scratch_float(at + column), scratch_float(at + column + 1u),
-                          scratch_float(at + column + 2u), scratch_float(at + column + 3u)));
+    return Part(sure(scratch, at + size, x.of_all.x), sure(scratch, at + size + 1u, x.of_all.y),
+                vec4<f32>(sure(scratch, at + column, x.o.x), sure(scratch, at + column + 1u, x.o.y),
+                          sure(scratch, at + column + 2u, x.o.z),
+                          sure(scratch, at + column + 3u, x.o.w)));
 }
 
 fn PHASE_attention_whole(p: u32, group: u32, lane: u32) {
     let y = PHASE_operand(p, 1u);
     if (!is_mine(y, group)) { return; }
     let size = u32(PHASE_i(p, 2u));
-    let r = PHASE_reach(p, position_now);
+    let r = PHASE_reach(p, tell(lane, position_now));
     for (var i = lane; i < u32(PHASE_i(p, 0u)) * size / 4u; i += THREADS) {
         let base = i / (size / 4u) * PHASE_word(p) * (size + 2u);
         let column = i % (size / 4u) * 4u;
         var all = Part(LOWEST_SCORE, 0.0, vec4<f32>());
         for (var s = 0u; s < r.parts; s += 4u) {
-            let a = PHASE_part_at(p, base, column, s, r.parts);
-            let b = PHASE_part_at(p, base, column, s + 1u, r.parts);
-            let c = PHASE_part_at(p, base, column, s + 2u, r.parts);
-            let d = PHASE_part_at(p, base, column, s + 3u, r.parts);
-            all = both_parts(all, both_parts(both_parts(a, b), both_parts(c, d)));
+            let a = PHASE_ask_part(p, base, column, s, r.parts);
+            let b = PHASE_ask_part(p, base, column, s + 1u, r.parts);
+            let c = PHASE_ask_part(p, base, column, s + 2u, r.parts);
+            let d = PHASE_ask_part(p, base, column, s + 3u, r.parts);
+            all = both_parts(all, both_parts(
+                both_parts(PHASE_part_at(p, base, column, s, r.parts, a),
+                           PHASE_part_at(p, base, column, s + 1u, r.parts, b)),
+                both_parts(PHASE_part_at(p, base, column, s + 2u, r.parts, c),
+                           PHASE_part_at(p, base, column, s + 3u, r.parts, d))));
         }
         put_four(y, i, all.o / all.sum);
     }

@@ -25,11 +25,14 @@ fn reach_of(position: u32, window: i32, most: u32) -> Reach {
 
 struct KeyValue { key: vec4<f32>, value: vec4<f32> }
 
-// What a thread has asked for before a barrier, of the phase at step_p of the list, and where the
-// token is.
-var<private> step_p: u32;
-var<private> step_first: KeyValue;
+// Of the token, and of its sequence the page that this thread was at last; the table in beside. Each
+// with the place where it was found, so that layers that have the same do not ask again.
+var<private> sequence_now: i32;
 var<private> position_now: u32;
+var<private> position_at: u32 = 0xffffffffu;
+var<private> page_now: u32;
+var<private> page_at: u32 = 0xffffffffu;
+var<private> table_at: u32 = 0xffffffffu;
 
 // The power of two that has all columns of a head.
 fn pack_of(fours: u32) -> u32 {
@@ -44,6 +47,8 @@ fn turned_four(which: u32, e: u32) -> vec4<f32> {
     return vec4<f32>(turned[at], turned[at + 1u], turned[at + 2u], turned[at + 3u]);
 }
 
+// Of a part as it was found: the largest score and the sum, and four columns.
+struct Seen { of_all: vec2<u32>, o: vec4<u32> }
 struct Part { top: f32, sum: f32, o: vec4<f32> }
 fn both_parts(a: Part, b: Part) -> Part {
     let top = max(a.top, b.top);

@@ -191,7 +191,6 @@ static const tg_grid grid = {
     .word = grid_word,
     .scratch_bytes = grid_bytes,
     .phase = { { .call = "attention_parts",
-                 .ahead = "attention_ahead",
                  .wgsl = { grid_once, grid_phase },
                  .bind = { TG_BIND_IN(0), TG_BIND_OUT(1), TG_BIND_IN(2), TG_BIND_IN(3),
                            TG_BIND_IN(4), TG_BIND_SCRATCH, TG_BIND_IN(5), TG_BIND_IN(6) },

@@ -26,6 +26,17 @@ static inline size_t matmul_grid_row(const tg_args *a) {
     return tg_shader_parts(a->in_type[MATMUL_B].dim[1], 32) * 32;
 }
 
+/* Whether all that multiplies the row has nibbles of scales that the phase knows; else it unpacks
+ * weights, and wants floats. */
+static inline bool matmul_grid_rounds(const tg_args *a) {
+    bool all = true;
+    for (unsigned i = 0; i < MATMUL_PARTS && a->in_type[matmul_b[i]].n_dims; i++) {
+        const tg_packing p = a->in_type[matmul_b[i]].layout;
+        all = all && (p == TG_PACK_Q4X16 || p == TG_PACK_Q4MX16);
+    }
+    return all;
+}
+
 /* Of as few loads one after the other as there can be, those with the most turns, of which the
  * weights are asked for at once. */
 static inline uint32_t matmul_grid_share(const tg_args *a, uint32_t groups, uint32_t threads) {
@@ -47,13 +58,13 @@ static inline uint32_t matmul_grid_share(const tg_args *a, uint32_t groups, uint
 
 #define MATMUL_GRID_PHASE(which_are_states)                                                        \
     { .call = "product",                                                                           \
-      .ahead = "product_ahead",                                                                    \
       .wgsl = { packed_text, packed_rows, grid_blocks, grid_once, grid_phase },                    \
       .bind = { TG_BIND_IN(MATMUL_A), TG_BIND_IN(MATMUL_B), TG_BIND_IN(MATMUL_BIAS),               \
                 TG_BIND_IN(MATMUL_RESIDUAL), TG_BIND_IN(MATMUL_B1), TG_BIND_IN(MATMUL_B2),         \
                 TG_BIND_OUT(0) },                                                                  \
       .states = (which_are_states),                                                                \
       .takes_row = 1,                                                                              \
-      .row_floats = matmul_grid_row }
+      .row_floats = matmul_grid_row,                                                               \
+      .rounds = matmul_grid_rounds }
 
 #endif

@@ -7,6 +7,7 @@
  *     tg_single_fits     when the plan is compiled: has each step a phase, is there room?
  *       list_items       the phases of all steps, one behind the other
  *       find_rows        which outputs each workgroup computes for itself, in its own memory
+ *       find_flow        the others, and what phases of a step hand on: a place for each
  *     tg_single_bind     when the buffers are known, and again when they are others
  *       find_meets       where workgroups must wait for each other
  *       write_list       homes and places of operands, attributes: what single.wgsl reads
@@ -36,11 +37,12 @@ enum {
     WRITTEN = 4,       /* and what else single.wgsl has as the home of an operand */
     IN_ROW,
     IN_WORK,
+    IN_FLOW,
     ABSENT,
-    HOME_BIT = 29,
+    HOME_BIT = 28,
     OWN_BYTES = 9216, /* of a workgroup's memory, besides row and what each thread has: above all
                          attention_phase_once.wgsl */
-    SYNC_BYTES = 16,
+    SYNC_WORDS = 4,
     TRIAL_MEETS = 64
 };
 /* In the order of the kernel: text_single, one of the next two, all phases, text_main. */
@@ -63,7 +65,10 @@ typedef struct item {
     const tg_grid_phase *phase;
     bool gives_row; /* its output 0 lies in row */
     bool meets;
+    uint32_t flow[TG_MAX_OUT]; /* where outputs of its step are, in words; NO_FLOW: elsewhere */
+    uint32_t scratch;          /* likewise, what its step's phases hand on */
 } item;
+#define NO_FLOW UINT32_MAX
 
 typedef struct items {
     item item[MAX_ITEMS];
@@ -77,7 +82,7 @@ typedef struct items {
  * kernel that looked without end would hang until the driver's watchdog takes the device. groups 0
  * is the one way to say never, by the lever, by the adapter and, later, by tg_single_give_up. On
  * software the kernel is for tests, so 0 unless TG_SINGLE_GROUPS asks. */
-tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups) {
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups, bool int8) {
     const char *groups = getenv("TG_SINGLE_GROUPS"), *threads = getenv("TG_SINGLE_THREADS");
     tg_single_rules r = { .groups = info->software ? 0 : 132,
                           .threads = info->max_group_threads >= 512 ? 512 : 256,
@@ -85,6 +90,7 @@ tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool sub
                           .of_shapes = !info->software,
                           .given = groups != NULL,
                           .subgroups = subgroups && info->has_matrices,
+                          .int8 = int8,
                           .software = info->software };
     if (info->software) r.threads = 64;
     if (groups) r.groups = (uint32_t)atoi(groups);
@@ -147,7 +153,7 @@ static bool step_fits(const tg_plan *plan, const tg_step *s, char *why, size_t r
     if (g->fits && !g->fits(&s->args))
         return refuse(why, room, s, "has none of this shape and type");
     for (int i = 0; i < TG_MAX_GRID_PHASES && g->phase[i].call; i++) {
-        const item it = { s, &g->phase[i], false, false };
+        const item it = { .step = s, .phase = &g->phase[i] };
         if (!has_right_kinds(plan, &it)) return refuse(why, room, s, "wants a state, or a value");
     }
     return true;
@@ -159,12 +165,18 @@ static void list_items(const tg_plan *plan, size_t n_steps, items *all) {
     for (size_t s = 0; s < n_steps; s++) {
         const tg_grid *g = grid_of(&plan->steps[s]);
         for (int i = 0; i < TG_MAX_GRID_PHASES && g->phase[i].call; i++)
-            all->item[all->n++] = (item) { &plan->steps[s], &g->phase[i], false, false };
+            all->item[all->n++] = (item) { .step = &plan->steps[s], .phase = &g->phase[i] };
     }
 }
 
-/* ------------------------------------------------------------------------------ rows, and barriers
+/* ------------------------------------------------------------------- rows, what flows, and
+ * barriers
  */
+
+/* What a phase needs of row is kept in 8 bits, and apart. */
+static bool rounds(const tg_single_rules *rules, const item *it) {
+    return rules->int8 && it->phase->rounds && it->phase->rounds(&it->step->args);
+}
 
 /* Whether a phase leaves what is in row as it was. */
 static bool keeps_row(const item *it) { return !it->phase->gives_row && !it->phase->row_floats; }
@@ -199,20 +211,26 @@ static bool may_give_row(const items *all, size_t i) {
     return true;
 }
 
-/* *row_floats: as many as the largest use of row wants, in whole sixty-fours. It is a constant of
- * the kernel's text, and only ever grows here, so that bind finds the same number as fits did. */
-static void find_rows(items *all, size_t *row_floats) {
+/* s->row_floats: as many as the largest use of row wants, in whole sixty-fours, and likewise of
+ * what is rounded. Both are constants of the kernel's text, and only ever grow here, so that bind
+ * finds the same numbers as fits did. */
+static void find_rows(const tg_single_rules *rules, items *all, tg_single *s) {
     for (size_t i = 0; i < all->n; i++) {
         item *it = &all->item[i];
         size_t want = it->phase->row_floats ? it->phase->row_floats(&it->step->args) : 0;
+        if (rounds(rules, it)) {
+            if (want > s->row_rounded) s->row_rounded = want;
+            want = 0;
+        }
         it->gives_row = may_give_row(all, i);
         if (it->gives_row) {
             const size_t n = tg_type_elems(&it->step->args.out_type[0]);
             if (n > want) want = n;
         }
-        if (want > *row_floats) *row_floats = want;
+        if (want > s->row_floats) s->row_floats = want;
     }
-    *row_floats = (*row_floats + 63) / 64 * 64;
+    s->row_floats = (s->row_floats + 63) / 64 * 64;
+    s->row_rounded = (s->row_rounded + 63) / 64 * 64;
 }
 
 /* Whether a value lies in row as item i has it: its giver is the last one before that may give it.
@@ -224,36 +242,86 @@ static bool lies_in_row(const items *all, size_t i, const tg_value *v) {
     return false;
 }
 
+/* Whether phases hand a value on from workgroup to workgroup, and nobody else reads it: the host
+ * has outputs of the plan, and a step that is left out has what it reads, from the workspace. */
+static bool is_handed_on(const tg_plan *plan, size_t n_steps, const tg_value *v) {
+    if (is_state(plan, v) || root_of(v) != v || v->type.dtype != TG_F32 || v->is_output)
+        return false;
+    for (size_t s = n_steps; s < plan->n_steps; s++)
+        for (int k = 0; k < plan->steps[s].node->n_in; k++)
+            if (root_of(plan->steps[s].node->in[k]) == v) return false;
+    return true;
+}
+
+/* Words at the end of what there is, from a multiple of 32 bytes on. */
+static uint32_t take_flow(size_t *n_words, size_t bytes) {
+    const size_t at = *n_words;
+    *n_words += (bytes / 4 + 7) / 8 * 8;
+    return (uint32_t)at;
+}
+
+/* Each value that is handed on has its own place, so that it is written once in a dispatch, and who
+ * reads it knows by itself whether it is there. Both phases of a step have the step's places. */
+static void find_flow(const tg_plan *plan, items *all, tg_single *s) {
+    s->flow_words = 0;
+    for (size_t i = 0; i < all->n; i++) {
+        item *it = &all->item[i];
+        const tg_node *n = it->step->node;
+        const tg_grid *g = grid_of(it->step);
+        if (it->phase != g->phase) {
+            memcpy(it->flow, it[-1].flow, sizeof it->flow);
+            it->scratch = it[-1].scratch;
+            continue;
+        }
+        for (unsigned k = 0; k < TG_MAX_OUT; k++) {
+            const bool handed = k < n->n_out && is_handed_on(plan, s->n_steps, &n->out[k]);
+            it->flow[k] =
+                handed ? take_flow(&s->flow_words, tg_type_bytes(&n->out[k].type)) : NO_FLOW;
+        }
+        it->scratch =
+            take_flow(&s->flow_words, g->scratch_bytes ? g->scratch_bytes(&it->step->args) : 0);
+    }
+}
+
+/* Of a value as item i has it; NO_FLOW: it is not handed on. */
+static uint32_t flow_of(const items *all, size_t i, const tg_value *v) {
+    size_t offset;
+    const tg_value *root = tg_value_root(v, &offset);
+    for (size_t k = i + 1; k-- > 0;) {
+        const item *it = &all->item[k];
+        if (it->step->node != root->node) continue;
+        const uint32_t at = it->flow[root->index];
+        return at == NO_FLOW ? at : at + (uint32_t)offset;
+    }
+    return NO_FLOW;
+}
+
 typedef struct access {
-    const tg_value *v; /* NULL: scratch */
+    const tg_value *v;
     bool writes;
 } access;
 
 /* Two accesses need a barrier between them if one writes and their bytes overlap. Places, and not
- * values, are compared: the plan gives memory whose value is dead to another one. All scratch is
- * one place, as the dispatch has one buffer of it. */
+ * values, are compared: the plan gives memory whose value is dead to another one. */
 static bool meet_in_memory(const tg_plan *plan, const access *a, const access *b) {
     if (!a->writes && !b->writes) return false;
-    if (!a->v || !b->v) return a->v == b->v;
     const tg_place *p = tg_plan_place_of(plan, a->v), *q = tg_plan_place_of(plan, b->v);
     if (p->kind != q->kind || (p->kind == TG_PLACE_STATE && p->state != q->state)) return false;
     return p->offset_bytes < q->offset_bytes + q->bytes &&
            q->offset_bytes < p->offset_bytes + p->bytes;
 }
 
-/* What a phase reads and writes that other workgroups may write and read. Row is each workgroup's
- * own; reads_old is of a state that this dispatch writes elsewhere than where it reads. */
+/* What a phase reads and writes that other workgroups may write and read, and that does not tell by
+ * itself whether it is there. Row is each workgroup's own; reads_old is of a state that this
+ * dispatch writes elsewhere than where it reads. */
 static size_t accesses_of(const items *all, size_t i, access out[TG_MAX_BIND]) {
     const item *it = &all->item[i];
     size_t n = 0;
     for (unsigned k = 0; k < TG_MAX_BIND && it->phase->bind[k]; k++) {
         const tg_value *v = operand(it, k);
-        const bool scratch = it->phase->bind[k] == TG_BIND_SCRATCH;
-        if ((!v && !scratch) || it->phase->reads_old >> k & 1) continue;
-        if (v && lies_in_row(all, i, v)) continue;
-        /* One that writes and reads scratch is two phases: the first writes. */
-        const bool first = it->phase == grid_of(it->step)->phase;
-        out[n++] = (access) { v, scratch ? first : writes(it, k) };
+        if (!v || it->phase->reads_old >> k & 1) continue;
+        if (lies_in_row(all, i, v) || flow_of(all, i, v) != NO_FLOW) continue;
+        out[n++] = (access) { v, writes(it, k) };
     }
     return n;
 }
@@ -278,15 +346,16 @@ static void find_meets(const tg_plan *plan, items *all) {
     }
 }
 
-/* Of a workgroup's memory: row, 28 bytes a thread (parts, sums, and two floats of attention's
- * packs), and the rest. It must not be less than what all texts of phases declare. */
-static size_t own_bytes(const tg_single_rules *r, size_t row_floats) {
-    return row_floats * 4 + (size_t)r->threads * 28 + OWN_BYTES;
+/* Of a workgroup's memory: row, what is rounded (a byte each, and 4 a block of 32), 28 bytes a
+ * thread (parts, sums, and two floats of attention's packs), and the rest. It must not be less than
+ * what all texts of phases declare. */
+static size_t own_bytes(const tg_single *s) {
+    return s->row_floats * 4 + s->row_rounded * 36 / 32 + (size_t)s->threads * 28 + OWN_BYTES;
 }
 
 /* The last step may be left out, with a dispatch of its own behind this one: that of sampling has
- * no phase. Any other step without one refuses the plan. Scratch is one buffer, as large as the
- * step that wants most. */
+ * no phase. Any other step without one refuses the plan. Where rows are long, workgroups have fewer
+ * threads, and there are more of them. */
 static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *info,
                  const tg_plan *plan, char *why, size_t room) {
     items all;
@@ -301,18 +370,24 @@ static bool fits(tg_single *s, const tg_single_rules *rules, const tg_gpu_info *
         }
         const tg_grid *g = grid_of(&plan->steps[i]);
         for (int k = 0; k < TG_MAX_GRID_PHASES && g->phase[k].call; k++) n++;
-        const size_t scratch = g->scratch_bytes ? g->scratch_bytes(&plan->steps[i].args) : 0;
-        if (scratch > s->scratch_bytes) s->scratch_bytes = scratch;
     }
     if (n > MAX_ITEMS) {
         snprintf(why, room, "want at most %d phases, have %zu", MAX_ITEMS, n);
         return false;
     }
     list_items(plan, s->n_steps, &all);
-    find_rows(&all, &s->row_floats);
-    if (own_bytes(rules, s->row_floats) > info->max_group_bytes) {
+    find_rows(rules, &all, s);
+    find_flow(plan, &all, s);
+    s->threads = rules->threads;
+    while (own_bytes(s) > info->max_group_bytes && s->threads > 64) s->threads /= 2;
+    if (own_bytes(s) > info->max_group_bytes) {
         snprintf(why, room, "a workgroup has %" PRIu32 " bytes of memory, %zu are wanted",
-                 info->max_group_bytes, own_bytes(rules, s->row_floats));
+                 info->max_group_bytes, own_bytes(s));
+        return false;
+    }
+    if (8 * s->flow_words > info->max_binding_bytes) {
+        snprintf(why, room, "a binding has %" PRIu64 " bytes at most, %zu are wanted",
+                 info->max_binding_bytes, 8 * s->flow_words);
         return false;
     }
     return true;
@@ -449,7 +524,7 @@ static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
     static const char *const from_list[] = {
         "fn PHASE_operand(p: u32, k: u32) -> Operand {\n"
         "    let o = list[p + 3u + k];\n"
-        "    return Operand(o.x & 0x1fffffffu, o.y, o.z, o.w, o.x >> 29u);\n}\n"
+        "    return Operand(o.x & 0xfffffffu, o.y, o.z, o.w, o.x >> 28u);\n}\n"
         "fn PHASE_i(p: u32, k: u32) -> i32 { return bitcast<i32>(list[p + 2u][k]); }\n"
         "fn PHASE_f(p: u32, k: u32) -> f32 { return as_float(list[p + 1u][k]); }\n"
         "fn PHASE_word(p: u32) -> u32 { return list[p].z; }\n"
@@ -472,7 +547,7 @@ static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
     for (int a = 0; a < TG_MAX_BIND; a++) {
         const uint32_t *o = e->four[ENTRY_OPERANDS + a];
         put_line(w,
-                 "        case %du: { return Operand(list[p + %du].x & 0x1fffffffu, %" PRIu32
+                 "        case %du: { return Operand(list[p + %du].x & 0xfffffffu, %" PRIu32
                  "u, %" PRIu32 "u, %" PRIu32 "u, %" PRIu32 "u); }\n",
                  a, ENTRY_OPERANDS + a, o[1], o[2], o[3], o[0] >> HOME_BIT);
     }
@@ -480,14 +555,11 @@ static void write_entry(writer *w, const kinds *k, size_t i, const char *name) {
 }
 
 /* A switch over the functions: WGSL has no pointers to any. Numbers without a case do nothing: the
- * trial's barriers have such a one, and most kinds have nothing to ask for ahead. */
-static void write_calls(writer *w, const kinds *k, const char *function, bool ahead) {
-    put_line(w, "fn %s(kind: u32, p: u32, group: u32, lane: u32) {\n    switch kind {\n", function);
-    for (size_t i = 0; i < k->n; i++) {
-        const char *call = ahead ? k->phase[i]->ahead : k->phase[i]->call;
-        if (!call) continue;
-        put_line(w, "        case %zuu: { p%zu_%s(p, group, lane); }\n", i, i, call);
-    }
+ * trial's barriers have such a one. */
+static void write_calls(writer *w, const kinds *k) {
+    put(w, "fn phase(kind: u32, p: u32, group: u32, lane: u32) {\n    switch kind {\n");
+    for (size_t i = 0; i < k->n; i++)
+        put_line(w, "        case %zuu: { p%zu_%s(p, group, lane); }\n", i, i, k->phase[i]->call);
     put(w, "        default: {}\n    }\n}\n");
 }
 
@@ -498,8 +570,9 @@ static void write_kernel(writer *w, const tg_single_rules *rules, const tg_singl
     char name[24];
     w->n = 0;
     if (rules->subgroups) put(w, TG_GPU_ENABLE_SUBGROUPS);
-    put_line(w, "const THREADS = %" PRIu32 "u;\nconst ROW = %zuu;\nconst SOFTWARE = %s;\n",
-             rules->threads, s->row_floats, rules->software ? "true" : "false");
+    put_line(w, "const THREADS = %" PRIu32 "u;\nconst ROW = %zuu;\nconst ROUNDED = %zuu;\n",
+             s->threads, s->row_floats, s->row_rounded);
+    put_line(w, "const SOFTWARE = %s;\n", rules->software ? "true" : "false");
     put_lines(w, tg_shader_functions());
     put_lines(w, text_single);
     put_lines(w, rules->subgroups ? text_subgroups : text_sums);
@@ -512,8 +585,7 @@ static void write_kernel(writer *w, const tg_single_rules *rules, const tg_singl
             for (; *lines; lines++) put_named(w, *lines, name);
         }
     }
-    write_calls(w, k, "phase", false);
-    write_calls(w, k, "ask_ahead", true);
+    write_calls(w, k);
     put_lines(w, text_main);
 }
 
@@ -587,16 +659,17 @@ static bool is_written_state(const tg_plan *plan, const tg_value *v) {
     return false;
 }
 
-/* The upper 3 bits are the home, the lower 29 a place: counted in floats in the workspace, and in
- * fours of 16 bytes in a state. That reaches 2 GiB and 8 GiB, where webgpu.c takes no plan whose
- * workspace is larger than a segment, at most 1 GiB. States begin at multiples of TG_GPU_ALIGN, so
- * that 16 divides. */
+/* The upper 4 bits are the home, the lower 28 a place: counted in floats in the workspace and among
+ * what is handed on, and in fours of 16 bytes in a state. That reaches 1 GiB and 4 GiB, and
+ * webgpu.c takes no plan whose workspace is larger than a segment, at most 1 GiB; a binding is less
+ * than 4 GiB. States begin at multiples of TG_GPU_ALIGN, so that 16 divides. */
 static void write_operand(const tg_plan *plan, const tg_single_buffers *b, const items *all,
                           size_t i, unsigned k, state_buffers *states, uint32_t out[4]) {
     const item *it = &all->item[i];
     const tg_value *v = operand(it, k);
     tg_gpu_range r;
     out[0] = (uint32_t)ABSENT << HOME_BIT;
+    if (it->phase->bind[k] == TG_BIND_SCRATCH) out[0] = (uint32_t)IN_FLOW << HOME_BIT | it->scratch;
     if (!v || !b->locate(b->user, v, &r)) return;
     const tg_type *t = &v->type;
     out[1] = (uint32_t)tg_type_rows(t);
@@ -604,6 +677,8 @@ static void write_operand(const tg_plan *plan, const tg_single_buffers *b, const
     out[3] = (uint32_t)t->dim[0];
     if (lies_in_row(all, i, v))
         out[0] = (uint32_t)IN_ROW << HOME_BIT;
+    else if (flow_of(all, i, v) != NO_FLOW)
+        out[0] = (uint32_t)IN_FLOW << HOME_BIT | flow_of(all, i, v);
     else if (!is_state(plan, v))
         out[0] = (uint32_t)IN_WORK << HOME_BIT | (uint32_t)(r.offset / 4);
     else
@@ -611,28 +686,18 @@ static void write_operand(const tg_plan *plan, const tg_single_buffers *b, const
                  (uint32_t)(r.offset / 16);
 }
 
-/* Where in the list the phase is, behind a barrier and before the next one, that asks for memory
- * before it; 0: there is none. */
-static uint32_t ahead_of(const items *all, size_t i) {
-    if (!all->item[i].meets) return 0;
-    for (size_t k = i; k < all->n && (k == i || !all->item[k].meets); k++)
-        if (all->item[k].phase->ahead) return (uint32_t)(1 + ITEM_FOURS * k);
-    return 0;
-}
-
 /* All of an entry but the number of its function, which find_kinds adds when it has compared them.
  */
-static void write_list(const tg_single_rules *rules, const tg_plan *plan,
-                       const tg_single_buffers *b, const items *all, state_buffers *states,
-                       entry *list) {
+static void write_list(const tg_single *s, const tg_plan *plan, const tg_single_buffers *b,
+                       const items *all, state_buffers *states, entry *list) {
     for (size_t i = 0; i < all->n; i++) {
         const item *it = &all->item[i];
         const tg_args *a = &it->step->args;
         const tg_grid *g = grid_of(it->step);
         uint32_t(*to)[4] = list[i].four;
-        to[0][1] = it->meets | ahead_of(all, i) << 1;
+        to[0][1] = it->meets;
         to[0][2] = g->word ? g->word(a) : 0;
-        to[0][3] = g->share ? g->share(a, rules->groups, rules->threads) : 0;
+        to[0][3] = g->share ? g->share(a, s->groups, s->threads) : 0;
         memcpy(to[1], a->attr.f, sizeof a->attr.f);
         _Static_assert(sizeof a->attr.f <= sizeof to[1], "a four of the list");
         memcpy(to[ENTRY_WORD], a->attr.i, sizeof to[ENTRY_WORD]);
@@ -641,6 +706,9 @@ static void write_list(const tg_single_rules *rules, const tg_plan *plan,
     }
 }
 
+/* Two halves, of which a dispatch has one and clears the other. */
+static size_t flow_bytes(const tg_single *s) { return (8 * s->flow_words + 255) / 256 * 256; }
+
 /* Bindings as single.wgsl has them: written is 5, and the four that are read are 6 to 9. What the
  * plan lacks is bound to a piece of dummies, each to one of its own, as no two ranges of a dispatch
  * may overlap. */
@@ -648,9 +716,9 @@ static void find_ranges(const tg_single *s, const tg_single_buffers *b, const st
                         tg_gpu_range r[2 + TG_GPU_MAX_STORAGE]) {
     r[0] = (tg_gpu_range) { s->list, 0, LIST_FOURS * 16 };
     r[1] = (tg_gpu_range) { b->call, 0, TG_CALL_BYTES };
-    r[2] = (tg_gpu_range) { s->sync, 0, SYNC_BYTES };
+    r[2] = (tg_gpu_range) { s->sync, 0, SYNC_WORDS * 4 };
     r[3] = (tg_gpu_range) { b->work, 0, b->work_bytes };
-    r[4] = (tg_gpu_range) { b->scratch, 0, b->scratch_bytes };
+    r[4] = (tg_gpu_range) { s->flow, 0, flow_bytes(s) };
     for (uint32_t i = 0; i < STATE_BUFFERS; i++)
         r[5 + (i + 1) % STATE_BUFFERS] =
             (tg_gpu_range) { states->buffer[i], 0, (states->end[i] + 15) / 16 * 16 };
@@ -659,9 +727,13 @@ static void find_ranges(const tg_single *s, const tg_single_buffers *b, const st
             r[i] = (tg_gpu_range) { b->dummies, (i - 2) * TG_GPU_ALIGN, TG_GPU_ALIGN };
 }
 
-/* List, kernel and bind group, in memory that the caller gives. s->groups is 0 where the states are
- * in too many buffers: by that tg_single_give_up knows which of its two reasons it is. Buffers that
- * were made stay with s after an error, for tg_single_free. */
+/* As many threads as the rules say, in workgroups that may be smaller. */
+static uint32_t groups_of(const tg_single *s, const tg_single_rules *rules) {
+    return rules->given ? rules->groups : rules->groups * (rules->threads / s->threads);
+}
+
+/* List, kernel and bind group, in memory that the caller gives. Buffers that were made stay with s
+ * after an error, for tg_single_free. */
 static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu *gpu,
                       const tg_plan *plan, const tg_single_buffers *b, uint32_t (*list)[4],
                       tg_gpu_dispatch *d) {
@@ -670,23 +742,28 @@ static tg_status bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_gpu 
     tg_gpu_range ranges[2 + TG_GPU_MAX_STORAGE];
     kinds k;
     entry *entries = (entry *)(void *)(list + 1);
-    s->groups = 0;
     list_items(plan, s->n_steps, &all);
-    find_rows(&all, &s->row_floats);
+    find_rows(rules, &all, s);
+    find_flow(plan, &all, s);
     find_meets(plan, &all);
+    s->of_rules = rules->groups;
+    s->groups = groups_of(s, rules);
     list[0][0] = (uint32_t)all.n;
-    list[0][1] = rules->groups;
+    list[0][1] = s->groups;
     list[0][2] = rules->looks;
-    write_list(rules, plan, b, &all, &states, entries);
+    list[0][3] = (uint32_t)s->flow_words;
+    write_list(s, plan, b, &all, &states, entries);
+    s->too_many = states.too_many;
     if (states.too_many) return TG_E_UNSUPPORTED;
     if (!rules->of_shapes || !find_kinds(&k, &all, entries, true))
         find_kinds(&k, &all, entries, false);
     TG_TRY(find_pipeline(s, rules, ctx, gpu, &k, &d->pipeline));
     if (!s->list) TG_TRY(tg_gpu_buffer_new(gpu, "phases", LIST_FOURS * 16, true, &s->list));
     if (!s->sync) TG_TRY(tg_gpu_buffer_new(gpu, "barrier", TG_GPU_ALIGN, false, &s->sync));
+    if (!s->flow) TG_TRY(tg_gpu_buffer_new(gpu, "flow", flow_bytes(s), false, &s->flow));
     TG_TRY(tg_gpu_write(gpu, s->list, 0, list, LIST_FOURS * 16));
     find_ranges(s, b, &states, ranges);
-    s->groups = d->x = rules->groups;
+    d->x = s->groups;
     d->y = d->z = 1;
     return tg_gpu_group_new(gpu, d->pipeline, ranges, &d->group);
 }
@@ -705,28 +782,33 @@ tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_g
 /* ----------------------------------------------------------------------------- running, and trials
  */
 
-/* Counters begin at 0. Queue order makes that write precede the dispatch, and follow the last one.
- */
-tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
+/* Counters begin at 0, and the halves of flow take turns. Queue order makes that write precede the
+ * dispatch, and follow the last one. */
+tg_status tg_single_begin(tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
                           tg_gpu_dispatch *d) {
-    static const uint32_t nobody[2] = { 0, 0 };
+    s->half = !s->half;
+    const uint32_t words[SYNC_WORDS] = { [2] = s->half };
     d->x = s->groups - (rules->missing < s->groups ? rules->missing : s->groups);
-    return tg_gpu_write(gpu, s->sync, 0, nobody, sizeof nobody);
+    return tg_gpu_write(gpu, s->sync, 0, words, sizeof words);
 }
 
 tg_gpu_piece tg_single_piece(tg_single *s) {
     return (tg_gpu_piece) { s->sync, 0, sizeof s->come, s->come };
 }
 
-bool tg_single_came(const tg_single *s) { return s->groups > 0 && s->come[1] == s->groups; }
+/* Who is through the list has had what it was to read, unless it has given up. */
+bool tg_single_came(const tg_single *s) {
+    return s->groups > 0 && s->come[1] == s->groups && s->come[3] == 0;
+}
 
 /* Overwrites the head of the list and the first entries with barriers whose function is none. The
  * caller binds anew afterwards, which writes the whole list. */
 static tg_status try_groups(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gpu_dispatch *d) {
     const tg_gpu_piece piece = tg_single_piece(s);
-    const uint32_t head[4] = { TRIAL_MEETS, rules->groups, rules->looks, 0 };
+    s->of_rules = rules->groups;
+    s->groups = groups_of(s, rules);
+    const uint32_t head[4] = { TRIAL_MEETS, s->groups, rules->looks, 0 };
     uint32_t reading;
-    s->groups = rules->groups;
     TG_TRY(tg_gpu_write(gpu, s->list, 0, head, sizeof head));
     for (uint32_t i = 0; i < TRIAL_MEETS; i++) {
         const uint32_t barrier[4] = { UINT32_MAX, 1, 0, 0 };
@@ -753,7 +835,7 @@ tg_status tg_single_try(tg_single *s, tg_single_rules *rules, tg_gpu *gpu, tg_gp
 /* A warning and no error: the same plan runs without, as one dispatch a step. */
 void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
                        const tg_plan *plan) {
-    if (s->groups)
+    if (!s->too_many)
         tg_say(ctx, TG_LOG_WARNING,
                "plan %s: want %" PRIu32 " workgroups that meet in one dispatch, %" PRIu32
                " came through: lever single_dispatch off",
@@ -769,5 +851,6 @@ void tg_single_give_up(const tg_single *s, tg_single_rules *rules, tg_ctx *ctx,
 void tg_single_free(tg_single *s, tg_gpu *gpu) {
     tg_gpu_buffer_free(gpu, s->list);
     tg_gpu_buffer_free(gpu, s->sync);
+    tg_gpu_buffer_free(gpu, s->flow);
     *s = (tg_single) { .on = false };
 }

@@ -25,3 +25,9 @@ fn pack_sum(lane: u32, x: f32, n: u32) -> f32 {
     }
     return sum;
 }
+// The largest of eight threads side by side, as bits of floats that are not negative.
+fn eight_most(lane: u32, x: u32) -> u32 {
+    var most = max(x, subgroupShuffleXor(x, 1u));
+    most = max(most, subgroupShuffleXor(most, 2u));
+    return max(most, subgroupShuffleXor(most, 4u));
+}

@@ -20,3 +20,12 @@ fn pack_sum(lane: u32, x: f32, n: u32) -> f32 {
     workgroupBarrier();
     return sum;
 }
+// The largest of eight threads side by side, as bits of floats that are not negative.
+fn eight_most(lane: u32, x: u32) -> u32 {
+    sums[lane] = as_float(x);
+    workgroupBarrier();
+    var most = 0u;
+    for (var i = 0u; i < 8u; i++) { most = max(most, bitcast<u32>(sums[lane / 8u * 8u + i])); }
+    workgroupBarrier();
+    return most;
+}

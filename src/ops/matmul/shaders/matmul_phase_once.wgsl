@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // matmul_phase_once.wgsl - what all products of matmul_phase.wgsl share.
+//
+// With the lever int8_activations f(a) is rounded by the rule of packed_x.h, as in
+// matmul_one_row_int8.wgsl, which has the arithmetic.
 
 // Turns that are asked for at once; what computes on the CPU has nothing to wait for.
 const TURNS_AHEAD = select(4u, 1u, SOFTWARE);
 
-// Of four rows what a thread has of a block of nibbles.
-struct FourRows { x: vec4<u32>, scales: vec2<u32>, offsets: vec2<u32> }
+// Of four rows what a thread has of a block of nibbles; scales and offsets of eight rows.
+struct FourRows { x: vec4<u32>, scales: vec4<u32>, offsets: vec4<u32> }
 struct Turns { a: FourRows, b: FourRows, c: FourRows, d: FourRows }
 struct Unit { m: Operand, matrix: u32, eight: u32, begin: u32 }
 
@@ -19,13 +22,52 @@ fn small_numbers(x: u32, zero: f32) -> vec4<f32> {
 
 fn is_nibbles(kind: u32) -> bool { return kind == Q4X16 || kind == Q4MX16; }
 
-// A thread's first blocks in the product at ahead_p of the list, and its first four of the gain.
-var<private> ahead_p: u32;
-var<private> ahead: Turns;
-var<private> ahead_gain: vec4<f32>;
+struct Asked { a: vec4<u32>, by: vec4<u32>, gain: vec4<f32> }
+var<private> norm_square: f32;
 
-fn take_four(f: FourRows, lane: u32, block: u32, offsets: bool) -> vec4<f32> {
-    let at = min(8u * block, ROW / 4u - 8u) + lane / 2u % 4u;
+// f(a) in 8 bits, eight words a block, and what a block's are multiplied by.
+var<workgroup> rounded: array<u32, max(ROUNDED, 4u) / 4u>;
+var<workgroup> rounded_by: array<f32, max(ROUNDED, 32u) / 32u>;
+
+// Four i of n, which the eight threads that have a block call at once; nothing behind n.
+fn round_four(i: u32, x: vec4<f32>, lane: u32, n: u32) {
+    let bits = bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu);
+    let most = eight_most(lane, max(max(bits.x, bits.y), max(bits.z, bits.w)));
+    let m = bitcast<f32>(most);
+    var inverse = 0.0;
+    if (most != 0u) { inverse = 127.0 / m; }
+    let q = bitcast<vec4<u32>>(x * inverse + vec4<f32>(0x1.8p+23f)) & vec4<u32>(255u);
+    if (i >= n) { return; }
+    rounded[i] = q.x | (q.y << 8u) | (q.z << 16u) | (q.w << 24u);
+    if (i % 8u == 0u) {
+        rounded_by[i / 8u] = select(m / 127.0, bitcast<f32>(most | 0x400000u), most >= 0x7f800000u);
+    }
+}
+
+// Scales of the four rows of a thread, out of eight. Subnormal ones are exact where op_test says so.
+fn of_four(x: vec4<u32>, lane: u32) -> vec4<f32> {
+    let mine = select(x.xy, x.zw, (lane & 1u) != 0u);
+    return vec4<f32>(unpack2x16float(mine.x), unpack2x16float(mine.y));
+}
+
+// Of rounded columns, at word `at` and 16 columns further.
+fn take_rounded(f: FourRows, at: u32, block: u32, lane: u32, offsets: bool) -> vec4<f32> {
+    let low = rounded[at];
+    let high = rounded[at + 4u];
+    let a = ((f.x << vec4<u32>(4u)) & vec4<u32>(0xf0f0f0f0u)) ^ vec4<u32>(0x80808080u);
+    let b = (f.x & vec4<u32>(0xf0f0f0f0u)) ^ vec4<u32>(0x80808080u);
+    let products = vec4<i32>(dot4I8Packed(a.x, low), dot4I8Packed(a.y, low),
+                             dot4I8Packed(a.z, low), dot4I8Packed(a.w, low)) +
+                   vec4<i32>(dot4I8Packed(b.x, high), dot4I8Packed(b.y, high),
+                             dot4I8Packed(b.z, high), dot4I8Packed(b.w, high));
+    let d = rounded_by[block];
+    if (!offsets) { return of_four(f.scales, lane) * vec4<f32>(products) * (d * 0.0625); }
+    let ones = f32(dot4I8Packed(0x01010101u, low) + dot4I8Packed(0x01010101u, high));
+    return d * (of_four(f.scales, lane) * (vec4<f32>(products) * 0.0625 + 8.0 * ones) +
+                of_four(f.offsets, lane) * ones);
+}
+
+fn take_four(f: FourRows, at: u32, lane: u32, offsets: bool) -> vec4<f32> {
     let low = row[at];
     let high = row[at + 4u];
     let zero = select(8.0, 0.0, offsets);
@@ -38,10 +80,10 @@ fn take_four(f: FourRows, lane: u32, block: u32, offsets: bool) -> vec4<f32> {
                  dot(small_numbers((f.x.z >> 4u) & 0x0f0f0f0fu, zero), high);
     products.w = dot(small_numbers(f.x.w & 0x0f0f0f0fu, zero), low) +
                  dot(small_numbers((f.x.w >> 4u) & 0x0f0f0f0fu, zero), high);
-    var sum = products * halves_of(f.scales);
+    var sum = products * of_four(f.scales, lane);
     if (offsets) {
         let ones = dot(low, vec4<f32>(1.0)) + dot(high, vec4<f32>(1.0));
-        sum += ones * halves_of(f.offsets);
+        sum += ones * of_four(f.offsets, lane);
     }
     return sum;
 }

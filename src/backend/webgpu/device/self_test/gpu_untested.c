@@ -44,8 +44,8 @@ const char *tg_gpu_tiles_find(tg_gpu_tiles *t, const tg_op_desc *d, const tg_arg
 }
 
 /* A plan is never one dispatch: the other functions are not called. */
-tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups) {
-    (void)info, (void)lever, (void)subgroups;
+tg_single_rules tg_single_rules_of(const tg_gpu_info *info, bool lever, bool subgroups, bool int8) {
+    (void)info, (void)lever, (void)subgroups, (void)int8;
     return (tg_single_rules) { .groups = 0 };
 }
 bool tg_single_fits(tg_single *s, const tg_single_rules *rules, tg_ctx *ctx,
@@ -58,7 +58,7 @@ tg_status tg_single_bind(tg_single *s, tg_single_rules *rules, tg_ctx *ctx, tg_g
     (void)s, (void)rules, (void)ctx, (void)gpu, (void)plan, (void)b, (void)d;
     return TG_E_INTERNAL;
 }
-tg_status tg_single_begin(const tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
+tg_status tg_single_begin(tg_single *s, const tg_single_rules *rules, tg_gpu *gpu,
                           tg_gpu_dispatch *d) {
     (void)s, (void)rules, (void)gpu, (void)d;
     return TG_E_INTERNAL;
