@@ -149,6 +149,7 @@ export async function loadBest(
   const threads = wantedThreads(options);
   const missing = await findMissing();
   const notes: string[] = [];
+  let fetched = true;
   const note = (text: string) => {
     if (!notes.includes(text)) notes.push(text);
   };
@@ -166,11 +167,15 @@ export async function loadBest(
       return notes;
     } catch (error) {
       if (error instanceof TinygptError && error.code === 'ARG') throw error;
+      if (error instanceof TinygptError && error.code === 'IO') fetched = false;
       const reason = error instanceof Error ? error.message : String(error);
       note(`The build ${build} cannot be loaded: ${reason}.`);
     }
   }
-  throw new TinygptError('UNSUPPORTED', `no build of the core works here. ${notes.join(' ')}`);
+  const [code, what] = fetched
+    ? (['UNSUPPORTED', 'no build of the core works here'] as const)
+    : (['IO', 'no build of the core could be fetched'] as const);
+  throw new TinygptError(code, `${what}. ${notes.join(' ')}`);
 }
 
 /** An instance: C's functions, its memory, and the world that it sees. */

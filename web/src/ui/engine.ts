@@ -7,7 +7,7 @@
  */
 import type { Engine } from '../lib/index';
 import type { DeviceName, EngineInfo } from '../lib/types';
-import { codeOf } from './plain_error';
+import { codeOf, isOfPart, plainError } from './plain_error';
 import { Store, useStore } from './store';
 
 export interface EngineState {
@@ -31,8 +31,8 @@ export const engineState = new Store<EngineState>({
 type RebuiltListener = (reason: string | null) => void;
 const rebuiltListeners = new Set<RebuiltListener>();
 
-/** Called after a trap, or for another device, when the new module is ready. Returns the call that
- *  ends it. */
+/** Called after a trap, for another device, or where none came before, when the new module is ready.
+ *  Returns the call that ends it. */
 export function onRebuilt(listener: RebuiltListener): () => void {
   rebuiltListeners.add(listener);
   return () => rebuiltListeners.delete(listener);
@@ -60,7 +60,8 @@ export function whenEngine(): Promise<Engine> {
 function openedOn(device?: DeviceName): Promise<Engine> {
   opening ??= open(device).catch((e: unknown) => {
     opening = null;
-    engineState.patch({ status: 'failed', error: e instanceof Error ? e.message : String(e) });
+    const exact = e instanceof Error && !isOfPart(e);
+    engineState.patch({ status: 'failed', error: exact ? e.message : plainError(e) });
     throw e;
   });
   return opening;
@@ -141,6 +142,7 @@ function renewed(reason: string | null): void {
 }
 
 async function open(device = wantedDevice()): Promise<Engine> {
+  const late = engineState.get().status === 'failed';
   engineState.patch({ status: 'opening', error: '' });
   const { Engine } = await import('../lib/index');
   const wasmBase = new URL('./wasm/', document.baseURI);
@@ -152,6 +154,7 @@ async function open(device = wantedDevice()): Promise<Engine> {
     warn(text);
   };
   engineState.patch({ status: 'ready', engine, info: engine.info });
+  if (late) renewed(null);
   return engine;
 }
 

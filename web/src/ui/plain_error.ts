@@ -25,6 +25,13 @@ const TEMPLATE_SENTENCE =
   'The model is whole, but turns cannot be written as this template has them. Choose another ' +
   'template, or let the model go on with a text.';
 
+/** What browsers, the bundler and the package say where a file of the page itself does not come. */
+const PART =
+  /dynamically imported module|module script failed|preload CSS|script.* could not be loaded|core could be fetched/;
+const PART_SENTENCE =
+  'A part of this page could not be fetched. Is the connection to its server still there? If the ' +
+  'page has been renewed meanwhile, load it again.';
+
 /** What the core says about these is a size of a block, or where a trap was: no help to a person. */
 const ALONE: readonly string[] = ['MEMORY', 'TRAP'];
 
@@ -38,8 +45,14 @@ export function isOfTemplate(e: unknown): boolean {
   return e instanceof Error && codeOf(e) !== 'MEMORY' && TEMPLATE.test(e.message);
 }
 
+/** Is it a file of the page itself that did not come? */
+export function isOfPart(e: unknown): boolean {
+  return e instanceof Error && PART.test(e.message);
+}
+
 export function plainError(e: unknown): string {
   if (!(e instanceof Error)) return String(e);
+  if (isOfPart(e)) return PART_SENTENCE;
   const code = codeOf(e);
   const lead = isOfTemplate(e)
     ? TEMPLATE_SENTENCE

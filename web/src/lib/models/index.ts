@@ -99,7 +99,7 @@ export class ModelStore {
     });
     worker.addEventListener('error', (event) => {
       event.preventDefault();
-      this.#died(`The store of models has failed. ${event.message ?? ''}`.trim());
+      this.#died(`The store of models has failed. ${event.message || 'Its script could not be loaded.'}`);
     });
     this.#worker = worker;
     this.#api = Comlink.wrap<ModelsApi>(worker);

@@ -141,7 +141,7 @@ class WorkerStore implements Store {
     });
     worker.addEventListener('error', (event) => {
       event.preventDefault();
-      this.#died(`The store has failed. ${event.message ?? ''}`.trim());
+      this.#died(`The store has failed. ${event.message || 'Its script could not be loaded.'}`);
     });
     this.#worker = worker;
     this.#api = Comlink.wrap<StoreApi>(worker);

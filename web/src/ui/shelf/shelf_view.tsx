@@ -12,7 +12,7 @@ import { bytes, count, loss, readable, roughCount } from '../format';
 import { exportRun } from '../state/files';
 import { askToPersist, keeping, room } from '../state/keeping';
 import { openView } from '../state/route';
-import { deleteRun, fineTune, openRun, useRun } from '../state/run';
+import { deleteRun, fineTune, openRun, useRun, useStoreAgain } from '../state/run';
 import {
   compare,
   compared,
@@ -39,6 +39,7 @@ export default function ShelfView() {
       {kept.status !== 'ok' && kept.status !== 'opening' && (
         <Notice kind="warning">
           <P>{kept.reason}</P>
+          <Button onClick={() => void useStoreAgain()}>Try again</Button>
         </Notice>
       )}
       {runs === null && kept.status !== 'locked' && kept.status !== 'unavailable' && (

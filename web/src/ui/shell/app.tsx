@@ -10,7 +10,8 @@ import { Later } from '../parts/later';
 import { Notice } from '../parts/notice';
 import { Explained, P } from '../parts/term';
 import { useEngine, whenEngine } from '../engine';
-import { dismiss, notices } from '../state/notices';
+import { plainError } from '../plain_error';
+import { dismiss, notices, notify } from '../state/notices';
 import { openView, view } from '../state/route';
 import { controller, runState } from '../state/run';
 import { helpOpen, keys, openHelp } from '../shortcuts';
@@ -152,7 +153,15 @@ function pauseOrGoOn(): void {
   else if (phase === 'paused') void controller.unpause();
 }
 
-const loadHelp = () => import('./help').then((m) => m.Help);
+const loadHelp = () =>
+  import('./help').then(
+    (m) => m.Help,
+    (e: unknown) => {
+      openHelp(false);
+      notify('error', plainError(e));
+      throw e;
+    },
+  );
 
 /** The list of keys and words. */
 function Help() {
@@ -215,6 +224,7 @@ function EngineChip() {
       <div class="engine-chip engine-failed">
         <P>{engine.error}</P>
         <Button onClick={() => void whenEngine().catch(() => {})}>Try again</Button>
+        <Button onClick={() => location.reload()}>Load the page again</Button>
       </div>
     );
   }

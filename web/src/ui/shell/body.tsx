@@ -2,9 +2,7 @@
 /** body.tsx - the open view, whose scripts come when it is first opened: the one place that knows
  *  where each view is. */
 import type { ComponentType } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
-import { Button } from '../parts/button';
-import { Notice } from '../parts/notice';
+import { Later } from '../parts/later';
 import type { ViewId } from '../state/views';
 
 const LOADERS: Record<ViewId, () => Promise<{ default: ComponentType }>> = {
@@ -32,26 +30,7 @@ export function preload(view: string): void {
   LOADERS[view as ViewId]().catch(() => {});
 }
 
-type Loaded = { is: 'ready'; component: ComponentType } | { is: 'failed' } | { is: 'loading' };
-
 export function Body({ view }: { view: ViewId }) {
-  const [loaded, setLoaded] = useState<Loaded>({ is: 'loading' });
-  const load = () => {
-    LOADERS[view]().then(
-      (module) => setLoaded({ is: 'ready', component: module.default }),
-      () => setLoaded({ is: 'failed' }),
-    );
-  };
-  useEffect(load, []);
-  if (loaded.is === 'ready') {
-    const Component = loaded.component;
-    return <Component />;
-  }
-  if (loaded.is === 'loading') return <div class="shell-wait" aria-busy="true" />;
-  return (
-    <Notice kind="error">
-      <p>This part of the page could not be loaded. Is the connection to its server still there?</p>
-      <Button onClick={load}>Try again</Button>
-    </Notice>
-  );
+  const load = () => LOADERS[view]().then((module) => module.default);
+  return <Later load={load} wait={<div class="shell-wait" aria-busy="true" />} />;
 }

@@ -14,7 +14,7 @@ import { paramCount } from '../model/families';
 import { vocabOf } from '../run/settings';
 import { count, duration, loss, roughCount } from '../format';
 import { StartButton } from '../run/run_buttons';
-import { whenEngine } from '../engine';
+import { useEngine } from '../engine';
 import { forecast } from '../state/forecast';
 import { textName, textState } from '../state/text';
 import { openView, settings } from '../state/route';
@@ -29,12 +29,14 @@ import './start.css';
 
 export default function StartView() {
   const phase = useRun((s) => s.phase);
+  // The moving parts can do nothing before it is there.
+  const engine = useEngine().engine !== null;
   return (
     <div class="stack">
       <WantedText />
       <section class="card start-hero" aria-label="A small model at work">
         <div class="start-stage">
-          <Later load={loadHero} />
+          {engine && <Later load={loadHero} />}
         </div>
         <div class="start-action">
           <div class="start-go">
@@ -70,14 +72,13 @@ export default function StartView() {
           Show me around, in five stops
         </Button>
       </div>
-      <Later load={loadGallery} />
+      {engine && <Later load={loadGallery} />}
     </div>
   );
 }
 
-// They can do nothing before the engine is there.
-const loadHero = () => whenEngine().then(() => import('../gallery/hero')).then((m) => m.Hero);
-const loadGallery = () => whenEngine().then(() => import('../gallery/gallery_cards')).then((m) => m.default);
+const loadHero = () => import('../gallery/hero').then((m) => m.Hero);
+const loadGallery = () => import('../gallery/gallery_cards').then((m) => m.default);
 
 /** What Start will make. */
 function Summary() {

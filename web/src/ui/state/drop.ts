@@ -5,7 +5,9 @@
  * and the run, to show the file.
  */
 import { BESIDE_BYTES, isChatModelName, isModelName } from '../files/model_file';
+import { plainError } from '../plain_error';
 import { openModelFile } from './files';
+import { notify } from './notices';
 import { openView, view } from './route';
 import { takeFiles } from './text';
 
@@ -19,7 +21,7 @@ export function startDrop(): void {
     e.preventDefault();
     const entry = e.dataTransfer?.items[0]?.webkitGetAsEntry?.();
     if (entry?.isDirectory) {
-      void filesOf(entry as FileSystemDirectoryEntry).then(takeFolder);
+      filesOf(entry as FileSystemDirectoryEntry).then(takeFolder).catch(lost);
       return;
     }
     // Where models are opened, a zip file is a folder of one.
@@ -38,12 +40,17 @@ export function startDrop(): void {
     }
     if (chat) {
       openView('chat');
-      void import('../chat/models').then(({ addFile }) => addFile(chat));
+      import('../chat/models').then(({ addFile }) => addFile(chat)).catch(lost);
       return;
     }
     if (view.get() !== 'start' && view.get() !== 'text') openView('text');
     void takeFiles(files);
   });
+}
+
+/** It cannot be read, or the script for it did not come. */
+function lost(e: unknown): void {
+  notify('error', plainError(e));
 }
 
 /** A model's folder is one for Chat, any other holds texts. */

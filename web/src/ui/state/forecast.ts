@@ -5,7 +5,7 @@
  * typing, and an answer that came too late is dropped.
  */
 import type { Forecast } from '../../lib/types';
-import { engineState, whenEngine } from '../engine';
+import { engineState, onRebuilt, whenEngine } from '../engine';
 import { plainError } from '../plain_error';
 import { type Size, SIZES } from '../model/presets';
 import {
@@ -130,5 +130,7 @@ export function startForecast(): void {
     blob = t.blob;
     soon();
   });
-  chooseSize().then(soon, soon);
+  const choose = () => void chooseSize().then(soon, soon);
+  onRebuilt(choose);
+  choose();
 }

@@ -36,6 +36,7 @@ let opening: Promise<boolean> | null = null;
 
 function load(): Promise<Library> {
   library ??= import('../../lib/store/index').then((m) => m.openStore());
+  library.catch(() => (library = null));
   return library;
 }
 

@@ -258,6 +258,12 @@ async function useStoreOf(opening: Promise<boolean>): Promise<void> {
   if (ok) await restore();
 }
 
+/** Asks for the store again: what it lacked may be there now. */
+export async function useStoreAgain(): Promise<void> {
+  await useStoreOf(openAgain());
+  await refreshShelf();
+}
+
 /** Another model takes the run's place; the run is saved, and stays on the shelf. */
 export async function leaveRun(): Promise<void> {
   if (runState().phase === 'idle') return;
@@ -287,7 +293,7 @@ export function startRun(): void {
   document.addEventListener('visibilitychange', () => {
     if (document.visibilityState === 'hidden') saveNow();
     // The other tab may be gone by now.
-    else if (keeping.get().status === 'locked') void useStoreOf(openAgain());
+    else if (keeping.get().status === 'locked') void useStoreAgain();
   });
   window.addEventListener('pagehide', saveNow);
   // The shelf shows a run as it is after each of its ends.

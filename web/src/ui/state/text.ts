@@ -458,6 +458,8 @@ export function startText(): void {
     timer = window.setTimeout(() => void lint(turn), 200);
   });
   onRebuilt(() => {
-    if (textState.get().findings === null) void examine(turn);
+    const { blob, status, findings } = textState.get();
+    if (!blob && status === 'failed') void firstText();
+    else if (findings === null) void examine(turn);
   });
 }
