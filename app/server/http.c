@@ -14,15 +14,16 @@
 /*
  * COOP and COEP isolate the page, so that it gets SharedArrayBuffer; CORP keeps other origins from
  * loading our files. The policy lets the page run its own scripts and compile WebAssembly, and
- * reach other hosts over https for a text whose address somebody typed in. web/public/_headers has
- * the same list for static hosts, and test/cli/test_serve.py compares the two.
+ * reach other hosts for a text or a model whose address somebody typed in: over http as well, which
+ * machines of a local network speak, and which browsers refuse to a page that came over https.
+ * web/public/_headers has the same list for static hosts; test/cli/test_serve.py compares the two.
  */
 const tg_http_header tg_http_headers[] = {
     { "Cross-Origin-Opener-Policy", "same-origin" },
     { "Cross-Origin-Embedder-Policy", "require-corp" },
     { "Cross-Origin-Resource-Policy", "same-origin" },
     { "Content-Security-Policy",
-      "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' https:; "
+      "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self' https: http:; "
       "worker-src 'self'; img-src 'self' data: blob:; style-src 'self'; object-src 'none'; "
       "base-uri 'none'; form-action 'none'; frame-ancestors 'none'" },
     { "X-Content-Type-Options", "nosniff" },

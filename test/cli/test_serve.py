@@ -112,7 +112,7 @@ def header_faults(reply):
     faults = [f"{k}: {reply[k]}" for k, v in SECURITY.items() if reply[k] != v]
     policy = reply["content-security-policy"] or ""
     for part in ("default-src 'self'", "script-src 'self' 'wasm-unsafe-eval'",
-                 "connect-src 'self' https:", "worker-src 'self'", "object-src 'none'",
+                 "connect-src 'self' https: http:", "worker-src 'self'", "object-src 'none'",
                  "base-uri 'none'", "frame-ancestors 'none'"):
         if part not in policy.split("; "):
             faults.append(f"no {part} in the policy")

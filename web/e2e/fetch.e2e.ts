@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /**
- * fetch.e2e.ts - a model from a host that breaks off, refuses, and sends something else: each time
- * the page says what happened and what to do, and what came is not asked for again.
+ * fetch.e2e.ts - the program's page fetches a model from another host, over http as a machine of a
+ * local network has it, which breaks off and refuses: each time the page says what happened and what
+ * to do, and what came is not asked for again.
  *
  *   TG_MODELS   folder of tools/setup.sh's models; ../.cache/models
  */
@@ -15,7 +16,7 @@ import type { Page } from 'playwright-core';
 import type { Visit } from './browser';
 import { findings } from './looking';
 import type { Playground } from './page';
-import { servePlain, type Site } from './servers';
+import type { Site } from './servers';
 import { onFreshStages } from './stage';
 
 const web = resolve(import.meta.dirname, '..');
@@ -35,15 +36,13 @@ let p: Playground;
 let page: Page;
 
 onFreshStages((stage) => {
-  ({ v, p } = stage);
+  ({ site, v, p } = stage);
   page = p.page;
 });
 
 /** The first answer comes to a halt, the second breaks, the third comes to the end. */
 beforeEach(async () => {
   begun = [];
-  // The program's own page asks no other host without encryption.
-  site = await servePlain();
   host = createServer((request, response) => {
     response.setHeader('Access-Control-Allow-Origin', '*');
     response.setHeader('Access-Control-Allow-Headers', 'Range');
@@ -65,7 +64,6 @@ beforeEach(async () => {
 afterEach(async () => {
   host.closeAllConnections();
   host.close();
-  await site.stop();
 });
 
 async function fetchIt(address: string): Promise<void> {
