@@ -55,6 +55,21 @@ def lower_rows():
     return rows
 
 
+def case_rows(codes):
+    """Every code, or every second one, from a first to a last, packed; they are in order."""
+    rows = []
+    for c in codes:
+        last = rows[-1] if rows else None
+        if last and last[0] == last[1] and c - last[0] <= 2:
+            last[1], last[2] = c, c - last[0]
+        elif last and last[0] != last[1] and c - last[1] == last[2]:
+            last[1] = c
+        else:
+            rows.append([c, c, 1])
+    assert all(b - a < 1 << 10 for a, b, _ in rows)
+    return [a << 11 | (b - a) << 1 | (step - 1) for a, b, step in rows]
+
+
 def by_second(composed):
     """Composites by (second, first), without both: where those of each second begin."""
     seconds, results = [], []
@@ -98,6 +113,15 @@ def main():
           packed([first << 3 | v for first, _, v in classes], "{:#x}"))
     write(f"{folder}/unicode_lower.def", "ROW(first, last, step, delta)",
           [f"ROW({a:#x}, {b:#x}, {s}, {d})" for a, b, s, d in lower_rows()])
+    # Capitals are those that go to lower case, and some that do not.
+    small = [c for c in ALL if ucd.category(chr(c)) == "Ll"]
+    capital = [c for c in ALL if ucd.category(chr(c)) in ("Lu", "Lt")]
+    lowered = {c for a, b, s, _ in lower_rows() for c in range(a, b + 1, s)}
+    assert all(ucd.category(chr(c)) in ("Lu", "Lt", "Nl", "So") for c in lowered)
+    write(f"{folder}/unicode_small.def", "Ll: first << 11 | (last - first) << 1 | (step - 1)",
+          packed(case_rows(small), "{:#x}"))
+    write(f"{folder}/unicode_capital.def", "Lu and Lt that unicode_lower.def has not, likewise",
+          packed(case_rows([c for c in capital if c not in lowered]), "{:#x}"))
     order = [r for r in runs(lambda c: ucd.combining(chr(c)), ALL) if r[2]]
     write(f"{folder}/unicode_order.def", "first << 15 | (last - first) << 8 | combining class",
           packed([a << 15 | (b - a) << 8 | v for a, b, v in order], "{:#x}"))

@@ -138,6 +138,65 @@ static size_t llama3_word(const stretch *s, size_t at, size_t most_digits) {
     return blanks(s, at, true);
 }
 
+/* Of a word by case: what may stand in its first part, in its second, or in both (marks, and
+ * letters without case). */
+enum { FIRST = 1, SECOND = 2, BOTH = 3 };
+static unsigned parts_of(const at_char *c) {
+    if (c->class == TG_UC_MARK || c->class == TG_UC_NONSPACING) return BOTH;
+    if (c->class != TG_UC_LETTER) return 0;
+    const tg_uc_case how =
+        c->code < 0x80 ? (c->code < 'a' ? TG_UC_CAPITAL : TG_UC_SMALL) : tg_uc_case_of(c->code);
+    return how == TG_UC_CAPITAL ? FIRST : how == TG_UC_SMALL ? SECOND : BOTH;
+}
+
+static size_t parts(const stretch *s, size_t at, unsigned part) {
+    at_char c;
+    while (c = look(s->text, s->n, at), parts_of(&c) & part) at = c.end;
+    return at;
+}
+
+/* [UM]*[DM]+, 0: none. Where nothing behind the first part is of the second, the first one gives
+ * back what it has taken, up to the last that may be either. *capitals: where the first part ends.
+ */
+static size_t with_small(const stretch *s, size_t at, size_t *capitals) {
+    size_t either = 0;
+    at_char c;
+    unsigned part;
+    while (c = look(s->text, s->n, at), part = parts_of(&c), part & FIRST) {
+        at = c.end;
+        if (part == BOTH) either = at;
+    }
+    *capitals = at;
+    const size_t end = parts(s, at, SECOND);
+    return end > at ? end : either;
+}
+
+/* The character in front of a word is tried with it first, and then, as it may be a mark, alone. */
+static size_t cased_word(const stretch *s, size_t at, size_t most_digits, bool takes_short_forms) {
+    const at_char first = look(s->text, s->n, at);
+    const bool leads = !line_end(&first) && first.class != TG_UC_LETTER &&
+                       first.class != TG_UC_NUMBER && (int)first.class != END_OF_TEXT;
+    size_t behind = at, here = at;
+    size_t end = leads ? with_small(s, first.end, &behind) : 0;
+    if (!end) end = with_small(s, at, &here);
+    if (!end && leads && behind > first.end) end = behind;
+    if (!end && here > at) end = here;
+    if (end) {
+        const size_t short_form = takes_short_forms ? contraction(s, end, true) : 0;
+        return short_form ? short_form : end;
+    }
+    if (first.class == TG_UC_NUMBER) return numbers(s, at, most_digits);
+    const at_char second = look(s->text, s->n, first.end);
+    const bool blank = first.code == ' ';
+    if (symbol(s, blank ? &second : &first)) {
+        end = symbols(s, blank ? second.end : first.end);
+        while (end < s->n && (s->text[end] == '\r' || s->text[end] == '\n' || s->text[end] == '/'))
+            end++;
+        return end;
+    }
+    return blanks(s, at, true);
+}
+
 /* A number alone, or the end of the stretch before the next one, which is looked for once. */
 static size_t smollm_word(tg_splitter *s) {
     if (s->at >= s->bound) {
@@ -162,6 +221,8 @@ bool tg_split_next(tg_splitter *s, size_t *from) {
     case TG_TOK_SPLIT_LLAMA3: s->at = llama3_word(&all, s->at, 3); break;
     case TG_TOK_SPLIT_QWEN2:
     case TG_TOK_SPLIT_QWEN35: s->at = llama3_word(&all, s->at, 1); break;
+    case TG_TOK_SPLIT_GPT4O: s->at = cased_word(&all, s->at, 3, true); break;
+    case TG_TOK_SPLIT_TEKKEN: s->at = cased_word(&all, s->at, 1, false); break;
     default: s->at = s->n; break;
     }
     TG_ASSERT(s->at > *from && s->at <= s->n);

@@ -10,6 +10,10 @@
  *   LLAMA3  (?i:'s|..) | [^\r\nLN]?L+ | N{1,3} | ?[^SLN]+[\r\n]* | S*[\r\n]+ | S+(?!not S) | S+
  *   QWEN2   as LLAMA3, with N in place of N{1,3}
  *   QWEN35  as QWEN2, with [LM]+ in place of L+, and M no symbol
+ *   GPT4O   [^\r\nLN]?[UM]*[DM]+(?i:'s|..)? | [^\r\nLN]?[UM]+[DM]*(?i:'s|..)? | N{1,3} |
+ *            ?[^SLN]+[\r\n/]* | S*[\r\n]+ | S+(?!not S) | S+
+ *           where U are letters that are not small, and D those that are no capitals
+ *   TEKKEN  as GPT4O, with N in place of N{1,3}, and no 's behind a word
  *   NONE    the whole text
  */
 #ifndef TG_TOK_SPLIT_H

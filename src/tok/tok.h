@@ -51,6 +51,8 @@ typedef enum tg_tok_split {
     TG_TOK_SPLIT_LLAMA3, /* numbers by up to three digits */
     TG_TOK_SPLIT_QWEN2,  /* the same, each digit alone */
     TG_TOK_SPLIT_QWEN35, /* the same, marks count as letters */
+    TG_TOK_SPLIT_GPT4O,  /* a word begins where small letters are over; numbers as LLAMA3 */
+    TG_TOK_SPLIT_TEKKEN, /* the same, each digit alone, and 's is a word by itself */
     TG_TOK_SPLIT_COUNT
 } tg_tok_split;
 

@@ -11,7 +11,8 @@ enum { NFC = TG_TOK_NFC, WHOLE = 1, BOS = 2 };
 
 /* Names of one rule stand together; the first one is what convert writes. Which of them take a word
  * that is a piece as it is (WHOLE), and begin a text with bos where the file says nothing (BOS), is
- * llama.cpp's; the composition of Qwen's is their tokenizer.json's. */
+ * llama.cpp's; the composition of Qwen's is their tokenizer.json's, and so is what a small letter
+ * is: llama.cpp's gpt-4o and tekken tell case of ASCII alone. */
 static const struct {
     const char *pre;
     tg_tok_split split;
@@ -49,6 +50,7 @@ static const struct {
     { "pixtral", TG_TOK_SPLIT_LLAMA3, 0, WHOLE | BOS },
     { "midm-2.0", TG_TOK_SPLIT_LLAMA3, 0, WHOLE | BOS },
     { "lfm2", TG_TOK_SPLIT_LLAMA3, 0, WHOLE | BOS },
+    { "jina-v5-nano", TG_TOK_SPLIT_LLAMA3, 0, WHOLE | BOS },
     { "smaug-bpe", TG_TOK_SPLIT_LLAMA3, 0, 0 },
     { "dbrx", TG_TOK_SPLIT_LLAMA3, 0, 0 },
     { "glm4", TG_TOK_SPLIT_LLAMA3, 0, 0 },
@@ -63,6 +65,12 @@ static const struct {
     { "solar-open", TG_TOK_SPLIT_QWEN2, 0, 0 },
     { "grok-2", TG_TOK_SPLIT_QWEN2, 0, 0 },
     { "qwen35", TG_TOK_SPLIT_QWEN35, NFC, 0 },
+    { "gpt-4o", TG_TOK_SPLIT_GPT4O, 0, 0 },
+    { "llama4", TG_TOK_SPLIT_GPT4O, 0, 0 },
+    { "kanana2", TG_TOK_SPLIT_GPT4O, 0, 0 },
+    { "talkie", TG_TOK_SPLIT_GPT4O, 0, 0 },
+    { "granite-embed-multi-97m", TG_TOK_SPLIT_GPT4O, 0, WHOLE },
+    { "tekken", TG_TOK_SPLIT_TEKKEN, 0, WHOLE | BOS },
 };
 enum { N_PRES = sizeof pres / sizeof pres[0] };
 
@@ -89,13 +97,14 @@ static tg_status byte_level(tg_ctx *ctx, const char *pre, tg_tok_desc *d) {
         return TG_OK;
     }
     const bool none = !pre || strcmp(pre, "default") == 0;
-    return tg_fail(ctx, TG_E_UNSUPPORTED,
-                   "tokenizer.ggml.pre: want gpt-2, smollm, llama-bpe, qwen2, qwen35 or another "
-                   "name of their rules, have %.60s%s",
-                   pre ? pre : "none",
-                   none ? ": the file does not say how its tokenizer cuts words; convert the model "
-                          "again from its folder"
-                        : "");
+    return tg_fail(
+        ctx, TG_E_UNSUPPORTED,
+        "tokenizer.ggml.pre: want gpt-2, smollm, llama-bpe, qwen2, qwen35, gpt-4o, tekken "
+        "or another name of their rules, have %.60s%s",
+        pre ? pre : "none",
+        none ? ": the file does not say how its tokenizer cuts words; convert the model "
+               "again from its folder"
+             : "");
 }
 
 tg_status tg_tok_desc_gguf(tg_ctx *ctx, const char *model, const char *pre, tg_tok_desc *d) {

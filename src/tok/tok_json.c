@@ -116,7 +116,14 @@ static tg_status read_normalizer(loader *l, const tg_json *v) {
 
 /* ---------------------------------------------------------------------------- pre_tokenizer */
 
-#define SHORT_FORMS      "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+#define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
+/* Of words by case, before and behind what may follow small letters, or capitals. */
+#define LEAD     "[^\\r\\n\\p{L}\\p{N}]?"
+#define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
+#define SMALL    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
+#define CASED(end, digits)                                                                         \
+    LEAD CAPITALS "*" SMALL "+" end "|" LEAD CAPITALS "+" SMALL "*" end "|" digits                 \
+                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 #define LINES_AND_BLANKS "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 static const struct {
     tg_tok_split split;
@@ -128,6 +135,8 @@ static const struct {
                                       " ?[^\\s\\p{L}\\p{N}]+" LINES_AND_BLANKS },
     { TG_TOK_SPLIT_QWEN35, SHORT_FORMS "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
                                        " ?[^\\s\\p{L}\\p{M}\\p{N}]+" LINES_AND_BLANKS },
+    { TG_TOK_SPLIT_GPT4O, CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}") },
+    { TG_TOK_SPLIT_TEKKEN, CASED("", "\\p{N}") },
 };
 
 const char *tg_tok_split_pattern(tg_tok_split split) {
@@ -136,16 +145,22 @@ const char *tg_tok_split_pattern(tg_tok_split split) {
     return NULL;
 }
 
-/* Isolated: what matches is a word, and what lies between is one, too. With another behaviour
- * the same pattern cuts otherwise. A second pattern would cut what the first has left. */
+/* Isolated: what matches is a word, and what lies between is one, too. Removed, inverted: what lies
+ * between goes, and with these patterns nothing does, since each character is in a match. With
+ * another behaviour the same pattern cuts otherwise. A second one would cut what the first left. */
 static tg_status read_split(loader *l, const tg_json *v) {
     const tg_json *pattern = member(v, "pattern"), *behavior = member(v, "behavior");
     const tg_json *regex = member(pattern, "Regex"), *string = member(pattern, "String");
-    if (is_true(v, "invert") || !behavior) return refuse(l, "pre_tokenizer", member(v, "type"));
+    const bool inverted = is_true(v, "invert");
+    if (!behavior || (inverted && !tg_json_is(behavior, "Removed")))
+        return refuse(l, "pre_tokenizer", member(v, "type"));
     /* Gemma's: its normalizer has left no blank, so it cuts nothing. */
-    if (string && tg_json_is(string, " ") && (l->d.normal & TG_TOK_BLANK_MARK)) return TG_OK;
+    if (string && !inverted && tg_json_is(string, " ") && (l->d.normal & TG_TOK_BLANK_MARK))
+        return TG_OK;
     for (size_t i = 0; regex && i < sizeof patterns / sizeof patterns[0]; i++) {
-        if (!tg_json_is(regex, patterns[i].pattern) || !tg_json_is(behavior, "Isolated")) continue;
+        if (!tg_json_is(regex, patterns[i].pattern) ||
+            !tg_json_is(behavior, inverted ? "Removed" : "Isolated"))
+            continue;
         if (l->d.split != TG_TOK_SPLIT_NONE) break;
         l->d.split = patterns[i].split;
         return TG_OK;

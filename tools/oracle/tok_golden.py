@@ -27,6 +27,11 @@ PATTERNS = {
     "qwen2": SHORT + r"[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+" + LINES,
     "qwen35": SHORT + r"[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+" + LINES,
 }
+CAPITALS, SMALL = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+LEAD, SYMBOLS = r"[^\r\n\p{L}\p{N}]?", r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+for name, end, digits in ("gpt4o", SHORT[:-1] + "?", r"\p{N}{1,3}"), ("tekken", "", r"\p{N}"):
+    PATTERNS[name] = (f"{LEAD}{CAPITALS}*{SMALL}+{end}|{LEAD}{CAPITALS}+{SMALL}*{end}|"
+                      + digits + SYMBOLS)
 SPECIAL = [AddedToken(t, special=True, normalized=False)
            for t in ("<|endoftext|>", "<|im_start|>", "<|im_end|>")]
 

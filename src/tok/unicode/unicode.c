@@ -20,6 +20,12 @@ static const lower_row lower_rows[] = {
 #include "tok/unicode/unicode_lower.def"
 #undef ROW
 };
+static const uint32_t small_rows[] = {
+#include "tok/unicode/unicode_small.def"
+};
+static const uint32_t capital_rows[] = {
+#include "tok/unicode/unicode_capital.def"
+};
 static const uint64_t order_rows[] = {
 #include "tok/unicode/unicode_order.def"
 };
@@ -85,6 +91,31 @@ tg_uc_class tg_uc_class_of(uint32_t code) {
         }
     }
     return (tg_uc_class)(class_runs[low] & 7);
+}
+
+/* Whether one of n rows has the code. */
+static bool is_in_rows(const uint32_t *rows, size_t n, uint32_t code) {
+    size_t low = 0, high = n; /* rows from high on begin behind code */
+    while (low < high) {
+        const size_t middle = (low + high) / 2;
+        if (rows[middle] >> 11 <= code) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (high == 0) return false;
+    const uint32_t row = rows[high - 1], behind = code - (row >> 11);
+    return behind <= (row >> 1 & 1023) && behind % ((row & 1) + 1) == 0;
+}
+
+tg_uc_case tg_uc_case_of(uint32_t code) {
+    uint32_t lower[2];
+    if (is_in_rows(small_rows, LENGTH(small_rows), code)) return TG_UC_SMALL;
+    if (tg_uc_lower(code, lower) > 1 || lower[0] != code ||
+        is_in_rows(capital_rows, LENGTH(capital_rows), code))
+        return TG_UC_CAPITAL;
+    return TG_UC_UNCASED;
 }
 
 /* Distances to lower case may be negative: the sum wraps back. */

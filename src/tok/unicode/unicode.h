@@ -38,6 +38,10 @@ size_t tg_uc_put(uint32_t code, char out[4]);
 
 tg_uc_class tg_uc_class_of(uint32_t code);
 
+/* Of a letter: Lu and Lt, Ll, or one without case (Lm, Lo). */
+typedef enum tg_uc_case { TG_UC_UNCASED, TG_UC_CAPITAL, TG_UC_SMALL } tg_uc_case;
+tg_uc_case tg_uc_case_of(uint32_t code);
+
 /* Full lower case without context, 1 or 2 codes; returns how many. */
 size_t tg_uc_lower(uint32_t code, uint32_t out[2]);
 

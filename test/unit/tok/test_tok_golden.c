@@ -7,8 +7,18 @@
  */
 #include "tok_util.h"
 
+#include "tok/split.h"
+
 #define SHORT "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
 #define LINES "[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
+#define LEAD  "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?"
+#define CASED(end, digits)                                                                          \
+    LEAD                                                                                            \
+        "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+" end \
+        "|" LEAD                                                                                    \
+        "[\\\\p{Lu}\\\\p{Lt}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]+[\\\\p{Ll}\\\\p{Lm}\\\\p{Lo}\\\\p{M}]*" end \
+        "|" digits                                                                                  \
+        "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n/]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define BYTE_LEVEL(regex)                                                                           \
     "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":" regex \
     "}"
@@ -35,6 +45,8 @@ static const struct splitter {
     { "qwen35", "{\"type\":\"NFC\"}",
       PATTERN(SHORT "[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?[\\\\p{L}\\\\p{M}]+|\\\\p{N}|"
                     " ?[^\\\\s\\\\p{L}\\\\p{M}\\\\p{N}]+" LINES) },
+    { "gpt4o", "null", PATTERN(CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\\\p{N}{1,3}")) },
+    { "tekken", "null", PATTERN(CASED("", "\\\\p{N}")) },
 };
 
 /* text with the one `from` in it replaced by `to`. */
@@ -81,6 +93,46 @@ static void byte_level(void **state) {
             same_as_reference(&ctx, tok, "qwen35_special", TG_TOK_ENDS | TG_TOK_SPECIAL);
         }
         tg_tok_free(tok);
+    }
+}
+
+/* What ids of a small vocabulary hardly tell: where words by case end. As the library cuts them, a
+ * bar before each but the first: a first part that gives back, marks and letters without case,
+ * titles, numbers and capitals that go to lower case and are no letters, every second letter a
+ * capital. */
+static void words_by_case(void **state) {
+    (void)state;
+    static const struct {
+        tg_tok_split rule;
+        const char *words;
+    } cases[] = {
+        { TG_TOK_SPLIT_GPT4O, "\346\274\242|AB| c" },
+        { TG_TOK_SPLIT_GPT4O, "ABC\346\274\242D\303\251" },
+        { TG_TOK_SPLIT_GPT4O, "\314\201|AB" },
+        { TG_TOK_SPLIT_GPT4O, "!\314\201Ab" },
+        { TG_TOK_SPLIT_GPT4O, "HELLOworld's| I'LL" },
+        { TG_TOK_SPLIT_GPT4O, "\312\260|A" },
+        { TG_TOK_SPLIT_GPT4O, "\307\205ungla| |\342\205\243|A" },
+        { TG_TOK_SPLIT_GPT4O, "ab|./\n/|c" },
+        { TG_TOK_SPLIT_GPT4O, "123|45" },
+        { TG_TOK_SPLIT_GPT4O,
+          "\360\235\220\200\360\235\220\201a| \304\202\304\203|\304\204\304\205" },
+        { TG_TOK_SPLIT_GPT4O, "\304\202\304\204A'S|x" },
+        { TG_TOK_SPLIT_TEKKEN, "HELLOworld|'s| I|'LL" },
+        { TG_TOK_SPLIT_TEKKEN, "1|2|3" },
+        { TG_TOK_SPLIT_TEKKEN, "\304\202\304\204A|'Sx" },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char text[64], have[128] = "";
+        size_t n = 0, from;
+        for (const char *c = cases[i].words; *c; c++)
+            if (*c != '|') text[n++] = *c;
+        tg_splitter s = { .rule = cases[i].rule, .text = text, .n = n };
+        while (tg_split_next(&s, &from)) {
+            if (from) strcat(have, "|");
+            strncat(have, text + from, s.at - from);
+        }
+        assert_string_equal(have, cases[i].words);
     }
 }
 
@@ -140,6 +192,7 @@ static void round_trips(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(byte_level),
+        cmocka_unit_test(words_by_case),
         cmocka_unit_test(other_models),
         cmocka_unit_test(round_trips),
     };

@@ -25,6 +25,7 @@ typedef struct row {
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}| "              \
     "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+"
 #define SPLIT(pattern, members) "{\"type\":\"Split\",\"pattern\":{" pattern "}" members "}"
+#define REMOVED                 ",\"behavior\":\"Removed\",\"invert\":true"
 #define ISOLATED                ",\"behavior\":\"Isolated\""
 #define TEMPLATE(items)         "{\"type\":\"TemplateProcessing\",\"single\":[" items "]}"
 #define SPECIAL(id)             "{\"SpecialToken\":{\"id\":" id "}}"
@@ -86,6 +87,11 @@ static const row rows[] = {
     { .pre = SPLIT("\"Regex\":\"" QWEN "\"", ""), .says = "have Split" },
     { .pre = SPLIT("\"Regex\":\"" QWEN "\"", ISOLATED ",\"invert\":true"), .says = "have Split" },
     { .pre = SPLIT("\"Regex\":\"" QWEN "\"", ",\"behavior\":\"Removed\""), .says = "pattern" },
+    { .pre = SEQUENCE("pretokenizers",
+                      SPLIT("\"Regex\":\"" QWEN "\"",
+                            REMOVED) ","
+                                     "{\"type\":\"ByteLevel\",\"use_regex\":false}") },
+    { .pre = SPLIT("\"String\":\" \"", REMOVED), .says = "pattern: want one of a known" },
     { .pre = SPLIT("\"String\":\" \"", ISOLATED), .says = "pattern: want one of a known" },
     { .pre = SPLIT("\"String\":\"x\"", ISOLATED),
       .says = "pattern: want one of a known model family, have x" },
