@@ -86,6 +86,28 @@ describe('Chat', () => {
     await ask('Say hello.');
   });
 
+  it('in a browser that stores nothing keeps a template with its file, not with the name', async () => {
+    await page.addInitScript(() => {
+      Object.defineProperty(navigator, 'storage', { value: undefined });
+    });
+    await p.open(site.url, 'chat');
+    const [one, other] = [readFileSync(SMALL), readFileSync(SMALL)];
+    // Its last weight is another one.
+    other.writeUInt8(other.readUInt8(other.length - 1) ^ 1, other.length - 1);
+    const template = page.getByLabel('How turns are written');
+    const shows = async (buffer: Buffer, wanted: string) => {
+      const chooser = page.waitForEvent('filechooser');
+      await p.button('Add a file').click();
+      await (await chooser).setFiles({ name: 'm.gguf', mimeType: '', buffer });
+      await expect.poll(() => template.inputValue()).toBe(wanted);
+    };
+    await shows(one, '');
+    await page.getByText('Template and kind of memory').click();
+    await template.selectOption('chatml');
+    await shows(other, '');
+    await shows(one, 'chatml');
+  });
+
   it('makes room in a small profile, where other pages have filled it', async () => {
     await p.open(site.url, 'start', { size: 'tiny', steps: 20, warmup: 5 });
     await p.paste(TEXT);

@@ -44,6 +44,8 @@ export interface Shown {
 /** One that was looked at, and what its head tells. */
 export interface Looked extends Shown {
   facts: ModelFacts;
+  /** What tells it from other models. */
+  key: string;
 }
 
 export interface Opened extends Looked {
@@ -349,8 +351,9 @@ export function resume(stored: StoredModel): Promise<void> {
 /** Shows what a model is. What is open, and its conversation's settings, stay as they are. */
 async function look(shown: Shown, signal: AbortSignal): Promise<void> {
   const facts = await (await whenEngine()).modelFacts(shown.source, { signal });
+  const key = await modelKey(shown.source);
   signal.throwIfAborted();
-  models.patch({ chosen: { ...shown, facts } });
+  models.patch({ chosen: { ...shown, facts, key } });
   openDrawer('models');
 }
 
@@ -359,12 +362,8 @@ export function choose(stored: StoredModel): Promise<void> {
   return doing(`Looking at ${stored.name}`, (signal) => look(shown, signal));
 }
 
-export function keyOf({ name, source }: Shown): string {
-  return modelKey('stored' in source ? source.stored : '', name);
-}
-
-export function chooseTemplate(of: Shown, template: string): void {
-  chatSettings.set(withTemplate(chatSettings.get(), keyOf(of), template));
+export function chooseTemplate(of: Looked, template: string): void {
+  chatSettings.set(withTemplate(chatSettings.get(), of.key, template));
 }
 
 /** Loads the model whose template does not fit without one: it goes on with a text. */
@@ -436,7 +435,7 @@ async function openChatModel(source: ModelSource, signal: AbortSignal): Promise<
 
 /** Loads a model and begins a conversation; another one that was open is closed. */
 function load(looked: Looked): Promise<void> {
-  const { name, source, facts } = looked;
+  const { name, source, facts, key } = looked;
   const work = async (signal: AbortSignal): Promise<void> => {
     if (model) await closeModel();
     await check(looked, signal);
@@ -444,13 +443,13 @@ function load(looked: Looked): Promise<void> {
     model = made;
     const settings = chatSettings.get();
     const { ctx: wanted, keys } = settings;
-    const named = templateFor(settings, keyOf(looked));
+    const named = templateFor(settings, key);
     const loaded = { ctx: wanted, keys, template: named };
     const none = named === NO_TEMPLATE || (named === '' && made.info.template === '');
     const template = none ? null : named;
     // As much as was forecast.
     const ctx = Math.min(nearest(needs(facts, keys), wanted)?.ctx ?? wanted, made.info.ctx);
-    const opened = { name, source, facts, info: made.info, loaded };
+    const opened = { name, source, facts, key, info: made.info, loaded };
     if (!made.info.writes) {
       models.patch({ opened: { ...opened, capacity: 0, template: null } });
       openDrawer('');

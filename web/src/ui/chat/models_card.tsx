@@ -26,7 +26,6 @@ import {
   choose,
   chooseTemplate,
   findOnHub,
-  keyOf,
   type Looked,
   models,
   openChosen,
@@ -344,7 +343,7 @@ export function LoadFields({ of }: { of: Looked }) {
   const { facts } = of;
   const settings = useStore(chatSettings);
   const { ctx, keys } = settings;
-  const untold = useStore(models, (m) => m.untold !== null && keyOf(m.untold) === keyOf(of));
+  const untold = useStore(models, (m) => m.untold !== null && m.untold.key === of.key);
   const rows = needs(facts, keys);
   const need = nearest(rows, ctx);
   if (!need) return null;
@@ -363,7 +362,7 @@ export function LoadFields({ of }: { of: Looked }) {
       <Disclosure summary="Template and kind of memory" open={untold}>
         <SelectField
           label="How turns are written"
-          value={templateFor(settings, keyOf(of))}
+          value={templateFor(settings, of.key)}
           options={[
             { value: '', label: `As the file says: ${OWN[String(facts.template)]}` },
             ...facts.templates.map((name) => ({ value: name, label: name })),

@@ -21,7 +21,7 @@ const { add, forgetNotes, notes, read, stopReading } = await import('./notes_sta
 /** A model in a file, as a person has opened it; `length` is told by its vectors. */
 function open(fill: string, length = 1): void {
   const file = Object.assign(new File([fill.repeat(1000)], 'model.zip'), { length });
-  models.patch({ opened: { name: file.name, source: file } as never });
+  models.patch({ opened: { name: file.name, source: file, key: fill } as never });
 }
 const paragraphs = Array.from({ length: 40 }, (_, i) => `Note ${i}: ${'word '.repeat(20)}`);
 const file = new File([paragraphs.join('\n\n')], 'mine.md');
@@ -46,7 +46,7 @@ it('a stop while notes are read anew loses none of them, and the others are read
   expect(amounts()).toEqual([40, 40]);
 });
 
-it('another model is told by what it holds, not by the name of its file', async () => {
+it('another model is told by its key, not by the name of its file', async () => {
   open('a');
   await add([file]);
   engine.read = [];

@@ -12,8 +12,6 @@ import { type Hit, nearestTo, type Passage, passages } from './notes';
 const MOST_HITS = 8;
 /** So many texts go to the engine at once: between two of these a stop is heard. */
 const AT_ONCE = 16;
-/** Of a model's file so much is looked at, at either end. */
-const END_BYTES = 65536;
 
 interface Notes {
   list: readonly Passage[];
@@ -34,18 +32,6 @@ const NONE: Notes = {
 export const notes = new Store<Notes>(NONE);
 
 let stopped = false;
-
-/**
- * Which model it is. A file's name tells nothing, and its size little: another training of the same
- * model has both. The ends of a file differ, since checksums or the last weights are there.
- */
-async function printOf({ source }: Opened): Promise<string> {
-  if ('stored' in source) return source.stored;
-  if (!(source instanceof Blob)) throw new Error('A model is a file, or is stored here.');
-  const ends = new Blob([source.slice(0, END_BYTES), source.slice(-END_BYTES)]);
-  // Each byte is a character of its own.
-  return `${source.size} ${new TextDecoder('latin1').decode(await ends.arrayBuffer())}`;
-}
 
 /** The vectors of the next passages, if the same model is open then; false at the end. */
 async function readSome(opened: Opened): Promise<boolean> {
@@ -75,7 +61,7 @@ export async function read(): Promise<void> {
       const { opened } = models.get();
       if (!opened) break;
       if (opened !== known) {
-        const of = await printOf(opened);
+        const of = opened.key;
         if (notes.get().of !== of) notes.patch({ of, vectors: [], asked: '', hits: [] });
         known = opened;
       }

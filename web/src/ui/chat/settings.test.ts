@@ -32,7 +32,18 @@ describe('templates', () => {
     const s = withTemplate(withTemplate(CHAT_DEFAULTS, 'a', '-'), 'b', 'llama3');
     expect(['a', 'b', 'c', 'constructor'].map((key) => templateFor(s, key))).toEqual(['-', 'llama3', '', '']);
     expect(CHAT_DEFAULTS.templates).toEqual({});
-    expect([modelKey('7', 'm.gguf'), modelKey('', 'm.gguf')]).toEqual(['7', 'm.gguf']);
+  });
+
+  it('of files of one name and one size are each their own', async () => {
+    const made = (change: number) => {
+      const bytes = new Uint8Array(200_000);
+      bytes[change] = 1;
+      return modelKey(new File([bytes], 'm.gguf'));
+    };
+    const keys = await Promise.all([made(0), made(199_999), modelKey({ stored: '7' })]);
+    expect(new Set(keys).size).toBe(3);
+    expect(keys[2]).toBe('7');
+    expect(await made(0)).toBe(keys[0]);
   });
 
   it('of the model that is open is the one that it was loaded with', () => {

@@ -3,7 +3,7 @@
  * settings.ts - how an answer is drawn: the fields of Write in words for tokens, and what a
  * conversation has besides.
  */
-import type { KeyType, SampleOptions } from '../../lib/types';
+import type { KeyType, ModelSource, SampleOptions } from '../../lib/types';
 import { DEFAULTS, FIELDS, type FieldRange } from '../write/settings';
 
 export interface ChatSettings {
@@ -46,9 +46,24 @@ export const CHAT_DEFAULTS: ChatSettings = {
   bias: '',
 };
 
-/** What tells models apart: the id of a stored one, else its name. */
-export function modelKey(stored: string, name: string): string {
-  return stored || name;
+/** Of a model's file so much is looked at, at either end. */
+const END_BYTES = 65536;
+
+/**
+ * What tells models apart: the id of a stored one. A file's name tells nothing, and its size little:
+ * another training of the same model has both. The ends of a file differ, since checksums or the last
+ * weights are there.
+ */
+export async function modelKey(source: ModelSource): Promise<string> {
+  if ('stored' in source) return source.stored;
+  if (!(source instanceof Blob)) throw new Error('A model is a file, or is stored here.');
+  const ends = new Blob([source.slice(0, END_BYTES), source.slice(-END_BYTES)]);
+  // FNV-1a. A page that came over http has no better one of the browser's.
+  let hash = 0x811c9dc5;
+  for (const byte of new Uint8Array(await ends.arrayBuffer())) {
+    hash = Math.imul(hash ^ byte, 0x01000193);
+  }
+  return `${source.size} ${(hash >>> 0).toString(16)}`;
 }
 
 /** The template that was chosen for a model; '': the file's own. */

@@ -29,7 +29,6 @@ vi.mock('../state/keeping', () => ({
 }));
 vi.mock('./models', () => ({
   chatSettings: new Store(CHAT_DEFAULTS),
-  keyOf: ({ name }: { name: string }) => name,
   models: new Store({ opened: null }),
 }));
 const { exported, importTalks, openTalk, removeTalk, renameTalk, startTalks, talks } = await import('./talk');
@@ -75,7 +74,7 @@ it('an import that is stopped says so, too, and keeps what came', async () => {
 it('a conversation that is opened leaves what the model that is open was loaded with', () => {
   openTalk(doc('x'));
   expect(chatSettings.get()).toEqual(doc('x').settings);
-  models.patch({ opened: { name: 'a', loaded: { ctx: 512, keys: 'f16', template: '-' } } as never });
+  models.patch({ opened: { name: 'm.gguf', key: 'a', loaded: { ctx: 512, keys: 'f16', template: '-' } } as never });
   openTalk(doc('y'));
   expect(chatSettings.get()).toMatchObject({
     system: 'y', ctx: 512, keys: 'f16', templates: { a: '-', b: 'llama3' },

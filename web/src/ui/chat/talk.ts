@@ -13,7 +13,7 @@ import { keeping, kept, newId, watchUnsaved, whenStore } from '../state/keeping'
 import { notify } from '../state/notices';
 import { Store } from '../store';
 import { openDrawer } from './drawer';
-import { chatSession, chatSettings, engineDied, keyOf, models, tokensOf } from './models';
+import { chatSession, chatSettings, engineDied, models, tokensOf } from './models';
 import { biases, lines, withLoaded } from './settings';
 import { readFile, readTalk, type SaidTurn, type TalkDoc, talkName, turnsToDrop } from './talk_doc';
 
@@ -171,7 +171,7 @@ function show(doc: TalkDoc): void {
   const { opened } = models.get();
   // Of the model that is open, if one is, they tell what it was loaded with.
   const { settings } = doc;
-  chatSettings.set(opened ? withLoaded(settings, keyOf(opened), opened.loaded) : settings);
+  chatSettings.set(opened ? withLoaded(settings, opened.key, opened.loaded) : settings);
   // Looking at it changes nothing of it.
   if (timer) clearTimeout(timer);
   timer = null;

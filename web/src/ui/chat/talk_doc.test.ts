@@ -56,7 +56,7 @@ describe('a conversation', () => {
       readTalk('x', { turns: [], settings, model })?.settings.templates;
     expect(read({ templates })).toEqual(templates);
     expect(read({ template: '-' })).toEqual({ 7: '-' });
-    expect(read({ template: '-' }, { name: 'm.gguf', stored: '' })).toEqual({ 'm.gguf': '-' });
+    expect(read({ template: '-' }, { name: 'm.gguf', stored: '' })).toEqual({});
     for (const odd of [null, 'x', 7, [], { a: 7 }]) expect(read({ templates: odd })).toEqual({});
     expect([read({ template: '-' }, null), read({ template: '' })]).toEqual([{}, {}]);
   });

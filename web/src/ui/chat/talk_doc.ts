@@ -4,7 +4,7 @@
  * was held with, and what model answered. Pure: nothing here knows the page's state.
  */
 import type { Turn } from '../../lib/types';
-import { CHAT_DEFAULTS, type ChatSettings, modelKey } from './settings';
+import { CHAT_DEFAULTS, type ChatSettings } from './settings';
 
 export interface SaidTurn {
   role: 'user' | 'assistant';
@@ -62,12 +62,13 @@ function isText(x: unknown): x is string {
   return typeof x === 'string';
 }
 
-/** Templates by model. What older versions kept was one, that of the model which answered last. */
+/** Templates by model. What older versions kept was one, that of the model which answered last; of one
+ *  that is not stored the name was all that told it from others. */
 function readTemplates(given: Record<string, unknown>, model: TalkDoc['model']) {
   const { templates, template } = given;
   const named = Object.entries(typeof templates === 'object' && templates !== null ? templates : {});
-  if (model && isText(template) && template !== '' && named.length === 0) {
-    named.push([modelKey(model.stored, model.name), template]);
+  if (model?.stored && isText(template) && template !== '' && named.length === 0) {
+    named.push([model.stored, template]);
   }
   return Object.fromEntries(named.filter(([, name]) => isText(name))) as Record<string, string>;
 }
