@@ -25,10 +25,11 @@ double tg_train_flop(const tg_model_config *c, const tg_train_options *o) {
     const double N = (double)o->batch * o->accum * T;
     tg_model_config whole = *c;
     if (tg_config_complete(NULL, "", &whole) != TG_OK) return 0;
-    const double heads = (double)tg_size_of(&whole, TG_SIZE_QUERIES, -1);
-    double L = 0;
-    for (int i = 0; i < whole.layers; i++) L += tg_layer_kind_of(&whole, i) == TG_LAYER_ATTENTION;
-    return 6 * N * (tg_config_products(&whole) + V * C) + 6 * L * N * T * heads;
+    double heads = 0; /* of all layers that have attention, whose heads may differ */
+    for (int i = 0; i < whole.layers; i++)
+        if (tg_layer_kind_of(&whole, i) == TG_LAYER_ATTENTION)
+            heads += (double)tg_size_of(&whole, TG_SIZE_QUERIES, i);
+    return 6 * N * (tg_config_products(&whole) + V * C) + 6 * N * T * heads;
 }
 
 /* The last preset with at least a third of a byte of text for each parameter, which keeps it above

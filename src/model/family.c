@@ -370,13 +370,14 @@ uint64_t tg_config_params(const tg_model_config *c) { return count_params(c, fal
 
 uint64_t tg_config_active_params(const tg_model_config *c) { return count_params(c, true); }
 
-/* Vectors are no products; the embedding and the head are not of layers. A double: only ratios
- * and rates are made of it. */
+/* Vectors are no products; the embedding and the head are not of layers, and what makes the inputs
+ * of all layers at once is. A double: only ratios and rates are made of it. */
 double tg_config_products(const tg_model_config *c) {
     const tg_family *f = tg_family_of(c);
     double n = 0;
     for (size_t i = 0; f && i < f->n_wants; i++)
-        if (f->wants[i].rows != TG_SIZE_ONE && tg_want_in_layers(&f->wants[i]))
+        if (f->wants[i].rows == TG_SIZE_ALL_INPUTS ||
+            (f->wants[i].rows != TG_SIZE_ONE && tg_want_in_layers(&f->wants[i])))
             n += (double)elems_of(&f->wants[i], c, true);
     return n;
 }

@@ -149,6 +149,8 @@ def llama_cpp():
         b = f.read()
     write("x.gguf", b.replace(b"gemma2.attention.sliding_window", b"gemmas.attention.sliding_window"))
     expect(tinygpt("info", "x.gguf"), 0, "a window that is not named", out="window +4096, in all layers but one of 2")
+    expect(tinygpt("info", os.path.join(GOLDEN, "gemma4.gguf")), 0, "layers that are unlike",
+           out=["in all layers but one of 2, with heads of 8\n", "shared +keys and values, in the last 2 layers, of mlp 48\n"])
     path = golden_gguf("x.gguf", "gemma2.gguf", "gemma2.attention.sliding_window_pattern", U32, number(3))
     expect(tinygpt("info", path), 0, "another rhythm", out="all layers but one of 3")
 

@@ -56,6 +56,31 @@ static void operations_by_the_formula(void **state) {
         }
 }
 
+/* Gemma 4: a model's inputs of all layers are made of each token by one product, and each layer has
+ * two for its own; of six layers the sixth sees all, and has larger heads. */
+static void operations_of_unlike_layers(void **state) {
+    (void)state;
+    enum { L = 6, C = 24, H = 4, D = 6, WINDOWED = 2, P = 8, T = 32 };
+    tg_model_config c = { .layers = L, .width = C, .heads = H, .ctx = T, .vocab = 256 };
+    tg_train_options o = tg_train_options_default();
+    c.family = "gemma4";
+    c.kv_heads = 2;
+    c.head_size = D;
+    c.window_head_size = WINDOWED;
+    c.window_every = L;
+    c.layer_inputs = P;
+    o.batch = 4;
+    const double n = 4 * T, narrow = tg_train_flop(&c, &o);
+    c.layer_inputs = 2 * P;
+    const double inputs = tg_train_flop(&c, &o) - narrow, all = 3.0 * L * P * C;
+    if (!near(inputs, 6 * n * all)) fail_msg("want %g operations, have %g", 6 * n * all, inputs);
+    c.layer_inputs = P;
+    c.ctx = 2 * T;
+    o.batch = 2;
+    const double heads = tg_train_flop(&c, &o) - narrow, lanes = H * (5.0 * WINDOWED + D);
+    if (!near(heads, 6 * n * T * lanes)) fail_msg("want %g, have %g", 6 * n * T * lanes, heads);
+}
+
 /* The copy of the best weights is there with a validation, and if it was asked for. */
 static void memory_with_the_best_copy(void **state) {
     (void)state;
@@ -207,6 +232,7 @@ static void advice(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_by_the_formula),
+        cmocka_unit_test(operations_of_unlike_layers),
         cmocka_unit_test(memory_with_the_best_copy),
         cmocka_unit_test(memory_is_the_sum_of_its_parts),
         cmocka_unit_test(saves_are_as_large_as_said),
