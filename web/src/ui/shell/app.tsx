@@ -47,6 +47,7 @@ export function App() {
       </header>
       <main id="main" class="shell-main" tabIndex={-1}>
         <Messages />
+        <NoEngine />
         <ResumeOffer />
         <Title view={shown} />
         <Body key={shown.id} view={shown.id} />
@@ -216,22 +217,28 @@ function Messages() {
   );
 }
 
-/** What runs underneath, in three words. */
-function EngineChip() {
-  const engine = useEngine();
-  if (engine.status === 'failed') {
-    return (
-      <div class="engine-chip engine-failed">
-        <P>{engine.error}</P>
+/** Why there is no engine, and what can be done. */
+function NoEngine() {
+  const { status, error } = useEngine();
+  if (status !== 'failed') return null;
+  return (
+    <Notice kind="error">
+      <P>{error}</P>
+      <div class="row">
         <Button onClick={() => void whenEngine().catch(() => {})}>Try again</Button>
         <Button onClick={() => location.reload()}>Load the page again</Button>
       </div>
-    );
-  }
+    </Notice>
+  );
+}
+
+/** What runs underneath, in three words. */
+function EngineChip() {
+  const engine = useEngine();
   const info = engine.info;
   const words = info
     ? `Ready${info.gpu ? ' on the GPU' : ''}, ${threads(info.threads)}${slowness(info.build)}`
-    : 'Getting ready';
+    : engine.status === 'failed' ? 'Not started' : 'Getting ready';
   return (
     <p class="engine-chip" title={info?.banner}>
       <span class={info ? 'dot dot-on' : 'dot'} aria-hidden="true" />
