@@ -222,13 +222,15 @@ function NoEngine() {
   const { status, error } = useEngine();
   if (status !== 'failed') return null;
   return (
-    <Notice kind="error">
-      <P>{error}</P>
-      <div class="row">
-        <Button onClick={() => void whenEngine().catch(() => {})}>Try again</Button>
-        <Button onClick={() => location.reload()}>Load the page again</Button>
-      </div>
-    </Notice>
+    <div class="messages">
+      <Notice kind="error">
+        <P>{error}</P>
+        <div class="row">
+          <Button onClick={() => void whenEngine().catch(() => {})}>Try again</Button>
+          <Button onClick={() => location.reload()}>Load the page again</Button>
+        </div>
+      </Notice>
+    </div>
   );
 }
 
