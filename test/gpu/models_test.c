@@ -171,19 +171,10 @@ static double most_apart(const float *a, const float *b) {
     return most;
 }
 
-/* Tokens that are fed one by one, their products with weights of four bits rounded as the CPU
- * rounds its own, by many dispatches a token and by one, and by one of floats. What another order
- * of sums takes over the edge to the next whole number is small beside what rounding is. */
-static void rounded_rows_as_on_the_cpu(void **state) {
-    (void)state;
-    static const char path[] = "build/models_test.rounded.gguf";
+static void want_rounded_rows(const char *path) {
     static float cpu[ROUNDED_V * ROUNDED_N], floats[ROUNDED_V * ROUNDED_N];
     static float have[ROUNDED_V * ROUNDED_N];
     tg_context *ctx = open_context(1, NULL, NULL);
-    tg_convert_report report;
-    OK(ctx, tg_context_force(ctx, true));
-    OK(ctx, tg_model_convert(ctx, "test/golden/lm/llama.gguf", path, TG_FILE_GGUF, TG_WEIGHT_Q4_0,
-                             &report));
     logits_of_tokens(ctx, path, cpu);
     tg_context_free(ctx);
     logits_of_tokens(gpu, path, floats);
@@ -194,10 +185,27 @@ static void rounded_rows_as_on_the_cpu(void **state) {
         const size_t dispatches = logits_of_tokens(ctx, path, have);
         const double apart = most_apart(have, i < 2 ? cpu : floats);
         if ((dispatches <= 3) != (i > 0)) fail_msg("a token is %zu dispatches", dispatches);
-        if (!(apart < 1e-3)) fail_msg("way %zu: logits are %g apart", i, apart);
+        if (!(apart < 1e-3)) fail_msg("%s, way %zu: logits are %g apart", path, i, apart);
         tg_context_free(ctx);
     }
     assert_true(most_apart(cpu, floats) > 1e-2);
+}
+
+/* Tokens that are fed one by one, their products with weights of four bits rounded as the CPU
+ * rounds its own, by many dispatches a token and by one, and by one of floats; blocks with a scale,
+ * and with an offset, too. What another order of sums takes over the edge to the next whole number
+ * is small beside what rounding is. */
+static void rounded_rows_as_on_the_cpu(void **state) {
+    (void)state;
+    static const char q4_0[] = "build/models_test.rounded.gguf";
+    tg_context *ctx = open_context(1, NULL, NULL);
+    tg_convert_report report;
+    OK(ctx, tg_context_force(ctx, true));
+    OK(ctx, tg_model_convert(ctx, "test/golden/lm/llama.gguf", q4_0, TG_FILE_GGUF, TG_WEIGHT_Q4_0,
+                             &report));
+    tg_context_free(ctx);
+    want_rounded_rows(q4_0);
+    want_rounded_rows("test/golden/blocks/llama_q4_1.gguf");
 }
 
 /* Keys and values in 16 and in 8 bits, all positions and a window. */

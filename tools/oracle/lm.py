@@ -531,6 +531,25 @@ def write_mlx(bits):
     write_logits(f"mlx{bits}", model)
 
 
+def write_q4_1():
+    """The weights of llama.gguf in blocks that have a scale and an offset."""
+    source = gguf.GGUFReader(os.path.join(OUT, "llama.gguf"))
+    w = gguf.GGUFWriter(os.path.join(OUT, "../blocks/llama_q4_1.gguf"), "llama")
+    for field in source.fields.values():
+        if not field.name.startswith("GGUF.") and field.name != "general.architecture":
+            w.add_key_value(field.name, field.contents(), field.types[0], field.types[-1])
+    for t in source.tensors:
+        if t.data.ndim == 2:
+            kind = gguf.GGMLQuantizationType.Q4_1
+            w.add_tensor(t.name, gguf.quants.quantize(t.data.astype(np.float32), kind), raw_dtype=kind)
+        else:
+            w.add_tensor(t.name, t.data)
+    w.write_header_to_file()
+    w.write_kv_data_to_file()
+    w.write_tensors_to_file()
+    w.close()
+
+
 def write_bert():
     import tokenizers as tk
     torch.manual_seed(99)
@@ -589,6 +608,7 @@ def main():
     if only:
         return
     with torch.no_grad():
+        write_q4_1()
         write_mlx(4)
         write_mlx(8)
         write_bert()
