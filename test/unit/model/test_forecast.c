@@ -70,15 +70,15 @@ static void operations_of_unlike_layers(void **state) {
     c.window_every = L;
     c.layer_inputs = P;
     o.batch = 4;
-    const double n = 4 * T, narrow = tg_train_flop(&c, &o);
+    const double n = 4 * T, t = T, narrow = tg_train_flop(&c, &o);
     c.layer_inputs = 2 * P;
-    const double inputs = tg_train_flop(&c, &o) - narrow, all = 3.0 * L * P * C;
+    const double inputs = tg_train_flop(&c, &o) - narrow, all = 3 * L * P * C;
     if (!near(inputs, 6 * n * all)) fail_msg("want %g operations, have %g", 6 * n * all, inputs);
     c.layer_inputs = P;
     c.ctx = 2 * T;
     o.batch = 2;
-    const double heads = tg_train_flop(&c, &o) - narrow, lanes = H * (5.0 * WINDOWED + D);
-    if (!near(heads, 6 * n * T * lanes)) fail_msg("want %g, have %g", 6 * n * T * lanes, heads);
+    const double heads = tg_train_flop(&c, &o) - narrow, lanes = H * (5 * WINDOWED + D);
+    if (!near(heads, 6 * n * t * lanes)) fail_msg("want %g, have %g", 6 * n * t * lanes, heads);
 }
 
 /* The copy of the best weights is there with a validation, and if it was asked for. */
