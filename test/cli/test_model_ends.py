@@ -122,7 +122,7 @@ def beginnings():
     r = tinygpt("sample", gguf("a.gguf", no_id(pre("llama3"))), "--prompt", "Hi", "--tokens", "1", "--json")
     expect(r, 0, "a name that asks for what the file lacks is told", err="bos_token_id: none")
     equal(r.json()["prompt_ids"], bare, "and adds nothing")
-    for name, why in ("tekken", "have tekken"), ("default", "does not say how"), ("poro", "have poro"):
+    for name, why in ("viking", "have viking"), ("default", "does not say how"), ("poro", "have poro"):
         gguf("a.gguf", pre(name))
         refused(f"splitter {name}", "sample", "a.gguf", "--prompt", "a", err=("tokenizer.ggml.pre", why))
     gguf("a.gguf", lambda g: g.values.pop(T + "pre"))
