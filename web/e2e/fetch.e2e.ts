@@ -81,7 +81,8 @@ it('a copy goes on after a reload and after a connection that broke, and refusal
   await fetchIt(`${url}none.gguf`);
   await said.getByText(/has nothing at this address \(404\)/).waitFor();
   await fetchIt(`${url}model.gguf`);
-  await page.getByText(/^(29|30)(\.\d)? MB of 98 MB, 3\d %$/).waitFor();
+  // Of the 30 MB that are sent; a browser keeps the last few to itself until more come.
+  await page.getByText(/^(2[4-9]|30)(\.\d)? MB of 98 MB, [23]\d %$/).waitFor();
   await page.reload();
   await p.ready();
   await page.getByText(/^2\d(\.\d)? MB of 98 MB are here$/).waitFor();
