@@ -184,14 +184,12 @@ static void put_lines(const tg_model_file *f, const tg_meta *meta, tg_buf *out) 
         "%d, ctx %d\n",
         c->family, (int)c->layers, (int)c->width, (int)c->heads, (int)c->head_size,
         (int)c->kv_heads, (int)c->mlp, (int)c->vocab, (int)c->ctx);
-    if (c->window && c->window_every == 0)
-        tg_buf_printf(out, "window      %d, in all layers\n", (int)c->window);
-    else if (c->window)
-        tg_buf_printf(out, "window      %d, in all layers but one of %d", (int)c->window,
-                      (int)c->window_every);
-    if (c->window && c->window_every > 0 && c->window_head_size > 0)
+    if (c->window) tg_buf_printf(out, "window      %d, in all layers", (int)c->window);
+    if (c->window && c->window_every > 0)
+        tg_buf_printf(out, " but one of %d", (int)c->window_every);
+    if (c->window && c->window_head_size > 0)
         tg_buf_printf(out, ", with heads of %d", (int)c->window_head_size);
-    if (c->window && c->window_every > 0) tg_buf_puts(out, "\n");
+    if (c->window) tg_buf_puts(out, "\n");
     if (c->kv_shared > 0)
         tg_buf_printf(out, "shared      keys and values, in the last %d layers, of mlp %d\n",
                       (int)c->kv_shared, (int)tg_layer_mlp(c, c->layers - 1));

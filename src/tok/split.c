@@ -119,6 +119,19 @@ static size_t gpt2_word(const stretch *s, size_t at) {
     return blanks(s, at, false);
 }
 
+/* What is no word: a number, symbols with a blank before them and any of `tail` behind, white
+ * space. */
+static size_t no_word(const stretch *s, size_t at, size_t most_digits, const char *tail) {
+    const at_char first = look(s->text, s->n, at);
+    if (first.class == TG_UC_NUMBER) return numbers(s, at, most_digits);
+    const bool blank = first.code == ' ';
+    const at_char c = blank ? look(s->text, s->n, first.end) : first;
+    if (!symbol(s, &c)) return blanks(s, at, true);
+    size_t end = symbols(s, c.end);
+    while (end < s->n && s->text[end] && strchr(tail, s->text[end])) end++;
+    return end;
+}
+
 static size_t llama3_word(const stretch *s, size_t at, size_t most_digits) {
     const size_t short_form = contraction(s, at, true);
     if (short_form) return short_form;
@@ -128,14 +141,7 @@ static size_t llama3_word(const stretch *s, size_t at, size_t most_digits) {
     if (!line_end(&first) && first.class != TG_UC_NUMBER && letter(s, &second)) {
         return letters(s, second.end);
     }
-    if (first.class == TG_UC_NUMBER) return numbers(s, at, most_digits);
-    const bool blank = first.code == ' ';
-    if (symbol(s, blank ? &second : &first)) {
-        size_t end = symbols(s, blank ? second.end : first.end);
-        while (end < s->n && (s->text[end] == '\r' || s->text[end] == '\n')) end++;
-        return end;
-    }
-    return blanks(s, at, true);
+    return no_word(s, at, most_digits, "\r\n");
 }
 
 /* Of a word by case: what may stand in its first part, in its second, or in both (marks, and
@@ -185,16 +191,7 @@ static size_t cased_word(const stretch *s, size_t at, size_t most_digits, bool t
         const size_t short_form = takes_short_forms ? contraction(s, end, true) : 0;
         return short_form ? short_form : end;
     }
-    if (first.class == TG_UC_NUMBER) return numbers(s, at, most_digits);
-    const at_char second = look(s->text, s->n, first.end);
-    const bool blank = first.code == ' ';
-    if (symbol(s, blank ? &second : &first)) {
-        end = symbols(s, blank ? second.end : first.end);
-        while (end < s->n && (s->text[end] == '\r' || s->text[end] == '\n' || s->text[end] == '/'))
-            end++;
-        return end;
-    }
-    return blanks(s, at, true);
+    return no_word(s, at, most_digits, "\r\n/");
 }
 
 /* A number alone, or the end of the stretch before the next one, which is looked for once. */

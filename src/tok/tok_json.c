@@ -116,26 +116,25 @@ static tg_status read_normalizer(loader *l, const tg_json *v) {
 
 /* ---------------------------------------------------------------------------- pre_tokenizer */
 
-#define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)|"
-/* Of words by case, before and behind what may follow small letters, or capitals. */
-#define LEAD     "[^\\r\\n\\p{L}\\p{N}]?"
+#define SHORT_FORMS "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+#define LEAD        "[^\\r\\n\\p{L}\\p{N}]?"
+#define BLANKS      "|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+#define LINES       "[\\r\\n]*" BLANKS
+/* Of words by case: what may stand before small letters, or behind capitals. */
 #define CAPITALS "[\\p{Lu}\\p{Lt}\\p{Lm}\\p{Lo}\\p{M}]"
 #define SMALL    "[\\p{Ll}\\p{Lm}\\p{Lo}\\p{M}]"
 #define CASED(end, digits)                                                                         \
     LEAD CAPITALS "*" SMALL "+" end "|" LEAD CAPITALS "+" SMALL "*" end "|" digits                 \
-                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
-#define LINES_AND_BLANKS "[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
+                  "| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*" BLANKS
 static const struct {
     tg_tok_split split;
     const char *pattern;
 } patterns[] = {
-    { TG_TOK_SPLIT_LLAMA3, SHORT_FORMS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}|"
-                                       " ?[^\\s\\p{L}\\p{N}]+" LINES_AND_BLANKS },
-    { TG_TOK_SPLIT_QWEN2, SHORT_FORMS "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
-                                      " ?[^\\s\\p{L}\\p{N}]+" LINES_AND_BLANKS },
-    { TG_TOK_SPLIT_QWEN35, SHORT_FORMS "[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}|"
-                                       " ?[^\\s\\p{L}\\p{M}\\p{N}]+" LINES_AND_BLANKS },
-    { TG_TOK_SPLIT_GPT4O, CASED("(?i:'s|'t|'re|'ve|'m|'ll|'d)?", "\\p{N}{1,3}") },
+    { TG_TOK_SPLIT_LLAMA3, SHORT_FORMS "|" LEAD "\\p{L}+|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+" LINES },
+    { TG_TOK_SPLIT_QWEN2, SHORT_FORMS "|" LEAD "\\p{L}+|\\p{N}| ?[^\\s\\p{L}\\p{N}]+" LINES },
+    { TG_TOK_SPLIT_QWEN35,
+      SHORT_FORMS "|" LEAD "[\\p{L}\\p{M}]+|\\p{N}| ?[^\\s\\p{L}\\p{M}\\p{N}]+" LINES },
+    { TG_TOK_SPLIT_GPT4O, CASED(SHORT_FORMS "?", "\\p{N}{1,3}") },
     { TG_TOK_SPLIT_TEKKEN, CASED("", "\\p{N}") },
 };
 

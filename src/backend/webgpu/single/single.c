@@ -169,8 +169,7 @@ static void list_items(const tg_plan *plan, size_t n_steps, items *all) {
     }
 }
 
-/* ------------------------------------------------------------------- rows, what flows, and
- * barriers
+/* ---------------------------------------------------------------------- rows, flow, and barriers
  */
 
 /* What a phase needs of row is kept in 8 bits, and apart. */
